@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""YAML files: what cannot be read is refused in one line that names the file, by the error that the caller asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from supple.errors import DatasetError, SensorError
+from supple.yaml_file import read_yaml
+
+
+def test_plain_data_come_back(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text("b: [1, 2.5]\nc: grün\n", encoding="utf-8")
+    assert read_yaml(path, SensorError) == {"b": [1, 2.5], "c": "grün"}
+    assert read_yaml(str(path), SensorError) == read_yaml(path, SensorError)
+
+
+@pytest.mark.parametrize("refusal", [SensorError, DatasetError])
+@pytest.mark.parametrize("content", [b"a: [1, 2\nb: }", b"\xff\xfe\x00", b"a: !!python/object:os.system {}"])
+def test_what_is_no_yaml_is_refused_in_one_line(tmp_path, content, refusal):
+    path = tmp_path / "broken.yaml"
+    path.write_bytes(content)
+    with pytest.raises(refusal, match=r"broken\.yaml: no valid YAML: ") as caught:
+        read_yaml(path, refusal)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    with pytest.raises(SensorError, match=r"nothing\.yaml: cannot be read: No such file"):
+        read_yaml(tmp_path / "nothing.yaml", SensorError)
+    with pytest.raises(SensorError, match="cannot be read: Is a directory"):
+        read_yaml(tmp_path, SensorError)

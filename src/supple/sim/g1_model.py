@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembly of the G1's MuJoCo model: the vendor's MJCF, Dex3 hands grafted on, servo actuators, floor and camera."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+
+from supple.errors import SceneError
+from supple.kinematics.model import KinematicModel
+from supple.robots import Robot, g1
+from supple.robots.assets import g1_mjcf
+from supple.robots.dex3 import PALM_CENTRE, PALM_HALF_SIZE, finger_capsule
+from supple.sim.meshes import decimated_meshes
+
+__all__ = ["PHYSICS_TIMESTEP", "g1_spec", "wxyz"]
+
+PHYSICS_TIMESTEP = 0.005
+"""Physics step in [s]: 200 Hz, as the published environments."""
+
+_BOX, _CAPSULE, _MESH = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_MESH
+# Rubber-covered hand: torsional friction (condim 4) keeps a box from pivoting between two fingertips.
+_HAND_FRICTION = (1.2, 0.02, 0.001)
+
+
+def wxyz(quaternion: np.ndarray) -> np.ndarray:
+    """Return a quaternion (x, y, z, w) in MuJoCo's order (w, x, y, z)."""
+    return np.asarray(quaternion)[[3, 0, 1, 2]]
+
+
+def _set_inertia(body: mujoco.MjsBody, inertia: pin.Inertia) -> None:
+    """Give a body the inertia of a URDF link chain, so that both models weigh the same."""
+    moments, axes = np.linalg.eigh(inertia.inertia)
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    body.explicitinertial = True
+    body.mass, body.ipos, body.inertia = inertia.mass, inertia.lever, moments
+    body.iquat = wxyz(pin.Quaternion(axes).coeffs())
+
+
+def _finger_geom(side: str, joint: str) -> dict[str, object]:
+    """Return the collision capsule of a finger link, in the link's frame."""
+    shape = finger_capsule(side, joint)
+    return {"size": [shape.radius, 0, 0], "fromto": [*shape.start, *shape.end]}
+
+
+def _add_hand(spec: mujoco.MjSpec, model: KinematicModel, side: str, sign: int, visual: bool) -> None:
+    """Replace the rubber hand by a Dex3 hand whose joints and inertias come from the URDF."""
+    wrist = spec.body(f"{side}_wrist_yaw_link")
+    for geom in list(wrist.geoms):
+        if geom.name == f"{side}_hand_collision" or geom.meshname == f"{side}_rubber_hand":
+            spec.delete(geom)
+    contact = {"contype": 1, "conaffinity": 1, "group": 3, "friction": list(_HAND_FRICTION), "condim": 4}
+    contact |= {"mass": 0.0, "rgba": [0.2, 0.6, 0.2, 0.3]}
+    x, y, z = PALM_CENTRE
+    wrist.add_geom(name=f"{side}_palm", type=_BOX, size=list(PALM_HALF_SIZE), pos=[x, sign * y, z], **contact)
+    palm_offset = [0.0415, sign * 0.003, 0.0]
+    if visual:
+        _add_visual(spec, wrist, f"{side}_hand_palm_link", palm_offset)
+    pm, bodies = model.model, {f"{side}_wrist_yaw_joint": wrist}
+    for name in (n for n in pm.names if n.startswith(f"{side}_hand_")):
+        joint_id = pm.getJointId(name)
+        placement, parent = pm.jointPlacements[joint_id], pm.names[pm.parents[joint_id]]
+        link = name.replace("_joint", "_link")
+        body = bodies[parent].add_body(name=link, pos=placement.translation)
+        _set_inertia(body, pm.inertias[joint_id])
+        row = model.robot.joints.joints[model.robot.joints.index(name)]
+        axis = {"RX": [1, 0, 0], "RY": [0, 1, 0], "RZ": [0, 0, 1]}[pm.joints[joint_id].shortname()[-2:]]
+        joint = body.add_joint(name=name, axis=axis, range=[row.lower, row.upper])
+        joint.damping, joint.armature = [0.05, 0.0, 0.0], 0.0005
+        joint.actfrclimited, joint.actfrcrange = True, [-row.effort, row.effort]
+        short = name.removeprefix(f"{side}_hand_").removesuffix("_joint")
+        body.add_geom(name=f"{side}_{short}", type=_CAPSULE, **_finger_geom(side, short), **contact)
+        if visual:
+            _add_visual(spec, body, link, [0.0, 0.0, 0.0])
+        bodies[name] = body
+        spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+
+
+def _add_visual(spec: mujoco.MjSpec, body: mujoco.MjsBody, mesh: str, pos: list[float]) -> None:
+    if spec.mesh(mesh) is None:
+        spec.add_mesh(name=mesh, file=f"{mesh}.STL")
+    body.add_geom(
+        type=_MESH, meshname=mesh, pos=pos, contype=0, conaffinity=0, group=1, mass=0.0, rgba=[0.25, 0.25, 0.27, 1.0]
+    )
+
+
+def _strip_visuals(spec: mujoco.MjSpec) -> None:
+    """Drop all meshes: physics does not use them, and loading 25 MB of STL would cost each worker a second."""
+    for geom in list(spec.geoms):
+        if geom.type == _MESH:
+            spec.delete(geom)
+    for mesh in list(spec.meshes):
+        spec.delete(mesh)
+
+
+def _drop_double_visuals(spec: mujoco.MjSpec) -> None:
+    """The vendor draws many links twice for ray casting; once is enough for a picture."""
+    seen = set()
+    for geom in list(spec.geoms):
+        if geom.type == _MESH:
+            key = (geom.parent.name, geom.meshname)
+            if key in seen:
+                spec.delete(geom)
+            seen.add(key)
+
+
+def _thin_soles(spec: mujoco.MjSpec) -> None:
+    """Drop two of a sole's seven capsules.
+
+    They lie between the others, so that the outline of the sole stays within 2 mm of the vendor's; the contacts that
+    they add cost a fifth of the physics.
+    """
+    for side in ("left", "right"):
+        for number in (3, 5):
+            geom = spec.geom(f"{side}_foot{number}_collision")
+            for pair in [pair for pair in spec.pairs if geom.name in (pair.geomname1, pair.geomname2)]:
+                spec.delete(pair)
+            spec.delete(geom)
+
+
+def _make_servos(spec: mujoco.MjSpec, robot: Robot) -> None:
+    """Turn every actuator into torque = ctrl - kp q - kd v, so that gains and feed-forward come with each command."""
+    for joint in robot.joints.joints:
+        actuator = spec.actuator(joint.name)
+        if actuator is None:
+            raise SceneError(f"the MJCF has no actuator for joint {joint.name!r}")
+        actuator.gaintype, actuator.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+        gain, bias = np.zeros(10), np.zeros(10)
+        gain[0], bias[1], bias[2] = 1.0, -joint.kp, -joint.kd
+        actuator.gainprm, actuator.biasprm = gain, bias
+        actuator.ctrllimited, actuator.forcelimited = False, True
+        actuator.forcerange = [-joint.effort, joint.effort]
+
+
+def _add_surroundings(spec: mujoco.MjSpec, visual: bool) -> None:
+    world = spec.worldbody
+    floor = world.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.05])
+    floor.friction = [0.8, 0.005, 0.0001]
+    if not visual:
+        return
+    spec.add_texture(
+        name="sky", type=mujoco.mjtTexture.mjTEXTURE_SKYBOX, builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=[0.82, 0.88, 0.95], rgb2=[0.55, 0.62, 0.7], width=128, height=128,
+    )  # fmt: skip
+    spec.add_texture(
+        name="tiles", type=mujoco.mjtTexture.mjTEXTURE_2D, builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        rgb1=[0.72, 0.73, 0.75], rgb2=[0.64, 0.66, 0.69], width=256, height=256,
+    )  # fmt: skip
+    material = spec.add_material(name="tiles", texrepeat=[2, 2], texuniform=True)
+    material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "tiles"
+    floor.material = "tiles"
+    # What no light reaches, e.g. the near side of a screen, is still lit from the camera instead of drawn black.
+    spec.visual.headlight.ambient, spec.visual.headlight.diffuse = [0.3] * 3, [0.3] * 3
+    for pos, diffuse in (([2.0, -3.0, 4.0], 0.55), ([-2.0, 3.0, 4.0], 0.35)):
+        light = world.add_light(pos=pos, dir=[-p for p in pos], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL)
+        light.diffuse = [diffuse] * 3
+        light.castshadow = False
+
+
+def _add_cameras(spec: mujoco.MjSpec, robot: Robot) -> None:
+    for camera in robot.cameras.values():
+        frame = robot.frame(camera.frame)
+        # MuJoCo looks along -z with y up; the camera's body frame looks along +x with z up.
+        to_gl = np.array([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+        quaternion = pin.Quaternion(frame.T_link_frame.rotation @ to_gl).coeffs()
+        spec.body(frame.link).add_camera(
+            name=camera.name, pos=frame.T_link_frame.translation, quat=wxyz(quaternion), fovy=camera.fovy
+        )
+
+
+def g1_spec(visual: bool = False, timestep: float = PHYSICS_TIMESTEP) -> mujoco.MjSpec:
+    """Return the editable model of a G1 with Dex3 hands on a floor; tasks add their objects to it.
+
+    Args:
+        visual: With meshes, textures and lights, for pictures; physics is the same without.
+        timestep: Physics step in [s].
+
+    Raises:
+        SceneError: The installed MuJoCo cannot run it.
+    """
+    if mujoco.__version__.startswith("4.0.0"):
+        raise SceneError("MuJoCo 4.0.0 has a faulty sparse Cholesky factorisation; expected 3.17.x")
+    robot = g1()
+    kinematics = KinematicModel(robot)
+    spec = mujoco.MjSpec.from_file(str(g1_mjcf()))
+    if visual:
+        _drop_double_visuals(spec)
+    else:
+        _strip_visuals(spec)
+    for side, sign in (("left", 1), ("right", -1)):
+        _add_hand(spec, kinematics, side, sign, visual)
+    if visual:
+        spec.meshdir = str(decimated_meshes([mesh.file for mesh in spec.meshes]))
+    for side in ("left", "right"):  # markers of the vendor's that weigh a gram each
+        spec.delete(spec.body(f"{side}_foot_contact_point"))
+    _set_inertia(spec.body("pelvis"), kinematics.model.inertias[1])
+    for name in robot.joints.names[:29]:
+        body = spec.joint(name).parent
+        _set_inertia(body, kinematics.model.inertias[kinematics.model.getJointId(name)])
+    _thin_soles(spec)
+    _make_servos(spec, robot)
+    _add_surroundings(spec, visual)
+    _add_cameras(spec, robot)
+    # The vendor's hip capsules start inside the pelvis sphere's reach in a deep squat.
+    for side in ("left", "right"):
+        spec.add_exclude(name=f"pelvis_{side}_hip", bodyname1="pelvis", bodyname2=f"{side}_hip_roll_link")
+    option = spec.option
+    option.timestep, option.iterations = timestep, 50
+    option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    # With 49 degrees of freedom MuJoCo would choose a dense Jacobian; a sparse one is a quarter faster here.
+    option.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
+    # Elliptic cones with a high friction impedance remove the slow yaw creep of a standing robot.
+    option.cone, option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 10.0
+    spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 960
+    spec.visual.quality.offsamples = 0
+    spec.visual.map.znear, spec.visual.map.zfar = 0.01, 30.0
+    return spec

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generation: from one demonstration to many physically checked episodes."""
+
+from __future__ import annotations
+
+from supple.generation.engine import Job
+from supple.generation.generate import GenerationSummary, generate
+from supple.generation.settings import GenerationSettings
+
+__all__ = ["GenerationSettings", "GenerationSummary", "Job", "generate"]

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where to stand for a group of skills: reachable from start to end, balanced, and clear of the furniture."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from supple.geometry import pose_error, pose_from_xyyaw, xyyaw_of
+from supple.kinematics.whole_body_ik import IkSolution, WholeBodyIK
+from supple.sim.clearance import ClearanceChecker
+
+__all__ = ["Placement", "PlacementPlanner"]
+
+Array = NDArray[np.float64]
+
+# Walking ends a few centimetres off and the pelvis sways: a place counts as clear if it is so this much farther ahead.
+_CLEARANCE = 0.07
+# The margin is computed with the legs as they are; the walking policy shifts the pelvis back by 3 to 4 cm when the arms
+# reach forward (measured), so a centre of mass that far ahead of the soles still balances.
+_MIN_SUPPORT_MARGIN = -0.03
+# The path is followed at every eighth step; there a hand may come a little short.
+_STRIDE, _ITERATIONS = 8, 3
+_LATER_POSITION, _LATER_ORIENTATION = 0.025, 0.2
+_MAX_SPEED = 3.0
+_ARMS = ("left_arm", "right_arm")
+_BACK = (0.0, -0.03, 0.03, -0.06, -0.09, -0.12, -0.15, -0.18, -0.22)
+_SIDE = (0.0, 0.06, -0.06, 0.12, -0.12)
+_TURN = (0.0, 0.15, -0.15, 0.3, -0.3)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A place to stand and the configuration to begin the skills in.
+
+    Attributes:
+        T_world_base: Base pose.
+        start: Configuration with the hands where the skills begin.
+    """
+
+    T_world_base: pin.SE3
+    start: IkSolution
+
+
+class PlacementPlanner:
+    """Look for a place to stand, nearest to the demonstrated one first.
+
+    Args:
+        ik: Inverse kinematics.
+        clearance: Collision checks in the present scene.
+    """
+
+    def __init__(self, ik: WholeBodyIK, clearance: ClearanceChecker) -> None:
+        self._ik = ik
+        self._clearance = clearance
+        self.failures: list[str] = []
+
+    def reach(
+        self,
+        T_world_base: pin.SE3,
+        q: Array,
+        paths: Mapping[str, Sequence[pin.SE3]],
+        postures: Array,
+    ) -> IkSolution | None:
+        """Return the configuration in which the skills begin from a given place, or None with the reason noted.
+
+        Args:
+            T_world_base: Where the robot stands.
+            q: Joint positions to start from in [rad].
+            paths: Hand targets over time, by effector; of equal length.
+            postures: Joint positions of the demonstration over time, shape (steps, n).
+        """
+        targets = {name: path[0] for name, path in paths.items()}
+        posture = q.copy()
+        posture[12:29] = postures[0][12:29]
+        # Move as little as possible: the waist only joins when the arms alone do not reach.
+        for free in (_ARMS, ("waist", *_ARMS)):
+            start = self._ik.solve(T_world_base, self._mixed(q, posture), targets, free, posture)
+            if start.converged:
+                break
+        if not start.converged:
+            self._miss(start.position_error, start.orientation_error, 0, len(postures))
+            return None
+        if start.support_margin < _MIN_SUPPORT_MARGIN:
+            self.failures.append(f"centre of mass {-100 * start.support_margin:.1f} cm outside the feet")
+            return None
+        return start if self._can_follow(T_world_base, start.q, paths, postures) else None
+
+    def _can_follow(
+        self, T_world_base: pin.SE3, q: Array, paths: Mapping[str, Sequence[pin.SE3]], postures: Array
+    ) -> bool:
+        """Tell whether the hands can be tracked to the end, as the skill will, without running into joint limits."""
+        steps = len(postures)
+        posture = q.copy()
+        model = self._ik.kinematics
+        frames = [model.robot.effector(name).frame for name in paths]
+        for i in (*range(_STRIDE, steps - 1, _STRIDE), steps - 1):
+            targets = {name: path[min(i, len(path) - 1)] for name, path in paths.items()}
+            posture[15:29] = postures[i][15:29]
+            before = q
+            for _ in range(_ITERATIONS):
+                q = self._ik.track(T_world_base, q, targets, posture=posture)
+            speed = float(np.abs(q - before).max()) / (_STRIDE * model.robot.contract.control_interval)
+            if speed > _MAX_SPEED:
+                self.failures.append(f"an arm would have to move at {speed:.1f} rad/s at step {i} of {steps}")
+                return False
+            poses = model.frame_poses(model.configuration(T_world_base, q), *frames)
+            for pose, target in zip(poses, targets.values(), strict=True):
+                distance, angle = pose_error(pose, target)
+                if distance > _LATER_POSITION or angle > _LATER_ORIENTATION:
+                    self._miss(distance, angle, i, steps)
+                    return False
+        return True
+
+    def _miss(self, distance: float, angle: float, step: int, steps: int) -> None:
+        self.failures.append(
+            f"hands end {100 * distance:.1f} cm and {np.degrees(angle):.0f} deg from their targets "
+            f"at step {step} of {steps}"
+        )
+
+    @staticmethod
+    def _mixed(q: Array, posture: Array) -> Array:
+        """Start from the demonstrated arms with the present waist and fingers."""
+        mixed = q.copy()
+        mixed[15:29] = posture[15:29]
+        return mixed
+
+    def clear(self, T_world_base: pin.SE3, q: Array, margin: float = _CLEARANCE) -> bool:
+        """Tell whether the robot stands clear of everything at a place, and a margin in [m] ahead of it."""
+        for ahead in (0.0, margin):
+            overlaps = self._clearance.overlaps(T_world_base * pin.SE3(np.eye(3), np.array([ahead, 0.0, 0.0])), q)
+            if overlaps:
+                worst = max(overlaps, key=lambda overlap: overlap.depth)
+                self.failures.append(f"{worst.link} would be {100 * worst.depth:.1f} cm inside {worst.other}")
+                return False
+        return True
+
+    def find(
+        self,
+        nominal: pin.SE3,
+        height: float,
+        q: Array,
+        paths: Mapping[str, Sequence[pin.SE3]],
+        postures: Array,
+        limit: int,
+    ) -> Placement | None:
+        """Return a place to stand, or None; :attr:`failures` then says what was wrong with each.
+
+        Args:
+            nominal: The demonstrated place, carried over to the present object pose.
+            height: Height of the standing base in [m].
+            q: Joint positions the robot walks with in [rad].
+            paths: Hand targets over time, by effector.
+            postures: Joint positions of the demonstration over time, shape (steps, n).
+            limit: Most places to try that are clear.
+        """
+        self.failures = []
+        x, y, yaw = xyyaw_of(nominal)
+        offsets = sorted(itertools.product(_BACK, _SIDE, _TURN), key=lambda o: abs(o[0]) + abs(o[1]) + 0.3 * abs(o[2]))
+        tried = 0
+        for back, side, turn in offsets:
+            c, s = np.cos(yaw), np.sin(yaw)
+            base = pose_from_xyyaw(x + c * back - s * side, y + s * back + c * side, yaw + turn, height)
+            if not self.clear(base, q):
+                continue
+            if tried == limit:
+                break
+            tried += 1
+            start = self.reach(base, q, paths, postures)
+            if start is not None:
+                return Placement(base, start)
+        return None

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks: scene, initial distribution, skills and success test, one file per task."""
+
+from __future__ import annotations
+
+from supple.errors import UnknownNameError
+from supple.tasks.box_lift import BoxLift
+from supple.tasks.environment import Environment
+from supple.tasks.task import Criterion, Layout, Skill, Task
+
+__all__ = ["Criterion", "Environment", "Layout", "Skill", "Task", "task_named", "task_names"]
+
+_TASKS: dict[str, type[Task]] = {BoxLift.name: BoxLift}
+
+
+def task_names() -> tuple[str, ...]:
+    """Return the names of all tasks."""
+    return tuple(sorted(_TASKS))
+
+
+def task_named(name: str) -> Task:
+    """Return a task by its command name."""
+    if name not in _TASKS:
+        raise UnknownNameError("task", name, _TASKS)
+    return _TASKS[name]()

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One compiled scene for all tests of tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from supple.tasks import Environment, task_named
+
+
+@pytest.fixture(scope="session")
+def environment():
+    return Environment(task_named("box_lift"))

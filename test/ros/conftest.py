@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A ROS domain for this process alone, and nodes that several tests share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed; run: make setup")
+
+# Whatever runs beside this on the machine has another number, and so hears nothing of it.
+os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 231)
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+os.environ["ROS_PYTHON_CHECK_FIELDS"] = "1"
+os.environ.setdefault("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp")
+_ROOT = Path(__file__).parents[2]
+os.environ["FASTDDS_DEFAULT_PROFILES_FILE"] = str(_ROOT / "config/fastdds_localhost.xml")
+os.environ["PYTHONPATH"] = os.pathsep.join([str(_ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+sys.path.append(str(Path(__file__).parent))
+
+from node_graph import Graph, NodeProcess  # noqa: E402 - the middleware reads the environment when it is imported
+
+Start = Callable[..., NodeProcess]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here speaks DDS."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.ros)
+            # Real discovery on a busy machine: one more try, which the summary counts as a rerun.
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Start nodes; they end with the module, and what they said is shown if a test fails."""
+    folder = tmp_path_factory.mktemp("nodes")
+    running: list[NodeProcess] = []
+
+    def start_node(executable: str, name: str = "", remap: Mapping[str, str] | None = None, **parameters: object):
+        node = NodeProcess(executable, folder / f"{len(running)}_{executable}.log", name, remap, **parameters)
+        running.append(node)
+        return node
+
+    start_node.nodes = running
+    yield start_node
+    for node in running:
+        node.stop()
+        sys.stderr.write(f"--- {node.executable} ended with {node.process.returncode}\n{node.output()}")
+
+
+@pytest.fixture(scope="module")
+def graph() -> Iterator[Graph]:
+    """A client in this process."""
+    graph = Graph(f"client_{os.getpid()}")
+    yield graph
+    graph.close()
+
+
+@pytest.fixture(scope="module")
+def stack(start: Start, graph: Graph) -> Graph:
+    """Simulator and both executors, standing, as fast as they can."""
+    start("sim_bridge", camera=False, real_time_factor=0.0)
+    start("robot_state")
+    start("locomotion_executor")
+    start("manipulation_executor")
+    graph.until(lambda: len(graph.owners()) == 7, "an owner of every joint group", 40.0)
+    return graph

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``supple generate``: a dataset from a seed, with a progress bar."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from supple.cli.output import console, guarded, print_json
+from supple.cli.places import find_seed
+from supple.episodes import AttemptRecord
+from supple.errors import TaskError
+from supple.generation import GenerationSettings, GenerationSummary, Job, generate
+
+__all__ = ["generate_command", "run_generation"]
+
+
+def run_generation(
+    job: Job, folder: Path, attempts: int | None, episodes: int | None, workers: int
+) -> GenerationSummary:
+    """Generate with a progress bar that shows rate, retained and the most frequent reason."""
+    reasons: Counter[str] = Counter()
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
+        what = "attempts" if attempts is not None else "episodes"
+        bar = progress.add_task("", total=None, note="", visible=False)
+
+        def show(record: AttemptRecord, summary: GenerationSummary) -> None:
+            if record.origin is not None:
+                reasons[f"{record.origin.value}: {record.reason}"] += 1
+            speed = summary.sim_seconds / max(summary.wall_seconds, 1e-9)
+            note = f"{summary.retained} retained, {speed:.0f}x"
+            if reasons:
+                reason, count = reasons.most_common(1)[0]
+                note += f", {count}x {reason[:28]}"
+            done = summary.attempted if attempts is not None else summary.retained
+            total = attempts if attempts is not None else episodes
+            progress.update(bar, visible=True, description=what, total=total, completed=done, note=escape(note))
+
+        return generate(job, folder, attempts=attempts, episodes=episodes, workers=workers, on_attempt=show)
+
+
+@guarded
+def generate_command(
+    task: Annotated[str, typer.Argument(help="Task to generate for; 'supple tasks' lists them.")],
+    out: Annotated[Path, typer.Option(help="Folder of the dataset; an interrupted one is carried on.")],
+    attempts: Annotated[int | None, typer.Option(min=0, help="Make exactly so many attempts.")] = None,
+    episodes: Annotated[int | None, typer.Option(min=0, help="Go on until so many episodes are retained.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    distribution: Annotated[str, typer.Option(help="Initial distribution, D0 (narrow) or D1 (wide).")] = "D0",
+    workers: Annotated[int, typer.Option(min=1, help="Processes; the result does not depend on it.")] = 1,
+    source: Annotated[Path | None, typer.Option("--from", help="Seed demonstration; Supple's own if absent.")] = None,
+    arm_noise: Annotated[
+        float | None, typer.Option(min=0.0, max=0.2, help="Motion noise on arm targets in rad.")
+    ] = None,
+    keep_rejected: Annotated[bool, typer.Option(help="Keep rejected episodes in rejected.hdf5.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object, last.")] = False,
+) -> None:
+    """Turn one demonstration into many physically checked episodes."""
+    if (attempts is None) == (episodes is None):
+        raise TaskError("give either --attempts N or --episodes N")
+    settings = GenerationSettings() if arm_noise is None else GenerationSettings(arm_noise=arm_noise)
+    job = Job(task, distribution, seed, find_seed(task, source), settings, keep_rejected)
+    try:
+        summary = run_generation(job, out, attempts, episodes, workers)
+    except KeyboardInterrupt:
+        console.print(f"interrupted; what was made is safe in {out}; the same command carries on")
+        raise
+    for line in summary.recovered:
+        console.print(f"repaired: {line}", markup=False)
+    console.print(
+        f"{summary.attempted} attempted, {summary.completed} completed, {summary.rejected} rejected, "
+        f"[bold]{summary.retained} retained[/bold] in {out}"
+    )
+    for origin, count in summary.by_origin.items():
+        console.print(f"  {count} rejected by {origin}")
+    if not summary.complete:
+        console.print("gave up: too few attempts succeed; 'supple inspect' shows where they fail")
+    if json:
+        print_json(summary)
+    if not summary.complete:
+        raise typer.Exit(3)

@@ -22,18 +22,18 @@ from supple.launching import resolve, run
 sys.exit(run(resolve(sys.argv[1], {}, os.environ), environment=os.environ, grace=float(sys.argv[2])))
 """
 POLITE = """
-import signal, sys
+import signal, sys, time
 signal.signal(signal.SIGINT, lambda *_: (print('got SIGINT', flush=True), sys.exit(0)))
 print('ready', flush=True)
 while True:
-    signal.pause()
+    time.sleep(0.05)
 """
 NEEDS_TERM = """
-import signal
+import signal, time
 signal.signal(signal.SIGINT, lambda *_: print('ignored SIGINT', flush=True))
 print('ready', flush=True)
 while True:
-    signal.pause()
+    time.sleep(0.05)
 """
 STUBBORN = """
 import signal
@@ -43,16 +43,16 @@ print('ready', flush=True)
 while True:
     signal.pause()
 """
-# Holds a lock on a file as long as it lives, and writes there what ends it; the alarm is for a runner that fails.
+# Holds a lock on a file as long as it lives, and writes there what ends it; the alarm is for a runner that fails. A
+# killed runner with threads signals once for each that dies as the parent, so that a handler might be cut short.
 LOCKED = """
-import fcntl, signal, sys
+import fcntl, signal
 signal.alarm(60)
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGINT}})
 file = open({path!r}, 'w')
 fcntl.flock(file, fcntl.LOCK_EX)
-signal.signal(signal.SIGINT, lambda *_: (file.write('SIGINT'), sys.exit(0)))
 print('ready', flush=True)
-while True:
-    signal.pause()
+print(signal.Signals(signal.sigwait({{signal.SIGINT}})).name, end='', file=file)
 """
 
 

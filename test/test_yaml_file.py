@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
-from supple.errors import DatasetError, SensorError
-from supple.yaml_file import read_yaml
+from supple.errors import DatasetError, SensorError, SettingError
+from supple.yaml_file import read_model, read_yaml
 
 
 def test_plain_data_come_back(tmp_path):
@@ -31,3 +32,44 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
         read_yaml(tmp_path / "nothing.yaml", SensorError)
     with pytest.raises(SensorError, match="cannot be read: Is a directory"):
         read_yaml(tmp_path, SensorError)
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    mass: float
+
+
+class Whole(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    parts: dict[str, Part] = {}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("- a", "expected a mapping of fields, got list"),
+        ("{}", "name: missing"),
+        ("nmae: a", "nmae: unknown field; did you mean 'name'? (known: name, parts)"),
+        ("{name: a, parts: {arm: {mass: heavy}}}", "parts.arm.mass: Input should be a valid number, unable to parse"),
+        ("{name: a, parts: {arm: {mass: 1, mas: 2}}}", "parts.arm.mas: unknown field; did you mean 'mass'?"),
+            "{name: a, parts: {arm: {mass: 1, mas: 2}}}",
+            "parts.arm.mas: unknown field; did you mean 'mass'? (known: mass)",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_one_line_with_file_and_field(tmp_path, text, problem):
+    path = tmp_path / "whole.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingError) as caught:
+        read_model(path, Whole, SettingError)
+    assert str(caught.value).startswith(f"{path}: {problem}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_sound_model_is_read(tmp_path):
+    path = tmp_path / "whole.yaml"
+    path.write_text("{name: a, parts: {arm: {mass: 1.5}}}")
+    assert read_model(path, Whole, SettingError).parts["arm"].mass == 1.5

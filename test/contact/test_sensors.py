@@ -214,7 +214,7 @@ def test_every_field_is_documented():
             changed(SKIN, frame="left_elbw_link"),
             "frame: unknown frame 'left_elbw_link'; did you mean 'left_elbow_link'",
         ),
-        (changed(SKIN, rate=None), "rate: Field required"),
+        (changed(SKIN, rate=None), "rate: missing"),
         (changed(SKIN, rate=0.0), "rate: Input should be greater than 0"),
         (changed(SKIN, rate="100"), "rate: Input should be a valid number, got '100'"),
         (changed(SKIN, rate=True), "rate: Input should be a valid number, got True"),
@@ -225,7 +225,7 @@ def test_every_field_is_documented():
         (changed(SKIN, taxels={"position": [[0, 0, 0]], "area": 1e-4}), "expected either 'grid' or 'taxels'"),
         (changed(SKIN, name="fore arm"), "name: String should match"),
         (changed(SKIN, grid={"rows": 2, "columns": 0, "pitch": [0.01, 0.01]}), "grid.columns: Input should be greater"),
-        (changed(SKIN, calibration={"method": "a", "scale": 1.0}), "calibration.date: Field required"),
+        (changed(SKIN, calibration={"method": "a", "scale": 1.0}), "calibration.date: missing"),
         (changed(SKIN, calibration={"date": "2026-01-01", "method": "a", "scale": 0.0}), "a scale of 0 loses"),
         (
             changed(SKIN, calibration={"date": "2026-01-01", "method": "a", "scale": [1.0, 2.0]}),

@@ -36,7 +36,7 @@ def test_the_file_that_ships_makes_a_source():
         ("objects: {cup: {colors: [[0, 0, 0]]}}", "not black"),
         ("objects: {cup: {size: [0.1, 0.1, 0.1]}}\nnear: 2.0\nfar: 1.0", "near"),
         ("objects: [cup", "no valid YAML"),
-        ("", "file: "),
+        ("", "expected a mapping of fields, got NoneType"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, text, message):

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from supple.contact.health import SensorHealth
 from supple.errors import SensorError
+from supple.yaml_file import first_problem
 
 __all__ = ["LogReport", "SensorAccount", "account_of"]
 
@@ -119,8 +120,7 @@ class LogReport(BaseModel):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise SensorError(f"report of a log: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            raise SensorError(f"report of a log: {first_problem(error, cls)}") from error
 
 
 def _missing(count: int, known: int, name: str) -> str:

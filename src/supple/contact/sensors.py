@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from supple.contact.readings import PASCAL, RAW, PadLayout, TactileReading, TaxelStatus
 from supple.errors import SensorError, UnknownNameError
 from supple.robots import Robot
-from supple.yaml_file import read_yaml
+from supple.yaml_file import first_problem, read_yaml
 
 __all__ = [
     "Calibration",
@@ -414,7 +414,7 @@ def load_sensor(path: Path, robot: Robot) -> tuple[TouchSensor, ...]:
         if isinstance(sensor, Dex3Hand):
             return sensor.sensors(robot)
     except ValidationError as error:
-        raise SensorError(f"{path}: {_first(error)}") from error
+        raise SensorError(f"{path}: {first_problem(error, _KINDS[kind])}") from error
     except UnknownNameError as error:
         raise SensorError(f"{path}: press: {error}") from error
     if sensor.frame not in (known := _frames(robot)):
@@ -446,16 +446,6 @@ def load_sensors(folder: Path, robot: Robot) -> tuple[TouchSensor, ...]:
     if not found:
         raise SensorError(f"{folder}: no sensor in it; expected *.yaml files")
     return tuple(found)
-
-
-def _first(error: ValidationError) -> str:
-    """Return where the first complaint is, and what it says."""
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] not in ("missing", "value_error") and isinstance(first["input"], bool | int | float | str):
-        message += f", got {first['input']!r}"
-    return f"{field}: {message}" if field else message
 
 
 def _frames(robot: Robot) -> set[str]:

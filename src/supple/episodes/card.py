@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from supple.episodes.atomic import write_atomically
 from supple.errors import DatasetError
 from supple.robots import ActionContract
-from supple.yaml_file import read_yaml
+from supple.yaml_file import read_model
 
 __all__ = ["DatasetCard"]
 
@@ -84,13 +84,7 @@ class DatasetCard(BaseModel):
         Raises:
             DatasetError: Missing, no YAML, or a field is missing, unknown or malformed; names the field.
         """
-        plain = read_yaml(path, DatasetError)
-        try:
-            return cls.model_validate(plain)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"]) or "card"
-            raise DatasetError(f"{path}: {field}: {first['msg']}") from error
+        return read_model(path, cls, DatasetError)
 
 
 def _mapping_differences(name: str, mine: Any, theirs: Any) -> list[str]:

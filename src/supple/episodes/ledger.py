@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from supple.errors import DatasetError
+from supple.yaml_file import first_problem
 
 __all__ = ["AttemptRecord", "Ledger", "Origin"]
 
@@ -148,9 +149,7 @@ class Ledger:
         try:
             return AttemptRecord.model_validate_json(line)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"]) or "line"
-            raise DatasetError(f"{self.path}: line {number}: {field}: {first['msg']}") from error
+            raise DatasetError(f"{self.path}: line {number}: {first_problem(error, AttemptRecord)}") from error
 
 
 def _named(records: Any) -> Any:

@@ -22,7 +22,7 @@ from supple.perception.boards import Board
 from supple.perception.calibration import BoardView
 from supple.perception.frames import Intrinsics
 from supple.perception.transform_buffer import TransformBuffer, TransformError
-from supple.yaml_file import read_yaml
+from supple.yaml_file import first_problem, read_yaml
 
 __all__ = ["CalibrationBag", "Gathered", "KnownPoint", "gather_points", "gather_views", "read_points"]
 
@@ -201,10 +201,7 @@ def read_points(path: Path | str) -> list[KnownPoint]:
         try:
             point = KnownPoint.model_validate(entry)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"]) or "entry"
-            known = f" (known: {', '.join(KnownPoint.model_fields)})" if first["type"] == "extra_forbidden" else ""
-            raise ExtrinsicsError(f"{path}: point {i}: {field}: {first['msg']}{known}") from error
+            raise ExtrinsicsError(f"{path}: point {i}: {first_problem(error, KnownPoint)}") from error
         if (point.position is None) == (point.frame is None):
             raise ExtrinsicsError(f"{path}: point {i}: expected either position or frame")
         if point.frame is not None and point.stamp is None:

@@ -11,10 +11,10 @@ from typing import Literal, Self
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from supple.errors import ExtrinsicsError
-from supple.yaml_file import read_yaml
+from supple.yaml_file import read_model
 
 __all__ = ["Board", "BoardSight"]
 
@@ -83,17 +83,7 @@ class Board(BaseModel):
         Raises:
             ExtrinsicsError: Missing, no YAML, or a field is missing, unknown or malformed; names it.
         """
-        plain = read_yaml(path, ExtrinsicsError)
-        try:
-            return cls.model_validate(plain)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            message = first["msg"].removeprefix("Value error, ")
-            if first["type"] == "extra_forbidden":
-                close = difflib.get_close_matches(field, list(cls.model_fields), n=1)
-                message = f"unknown field{f'; did you mean {close[0]!r}?' if close else ''}"
-            raise ExtrinsicsError(f"{path}: {field}: {message}" if field else f"{path}: {message}") from error
+        return read_model(path, cls, ExtrinsicsError)
 
     def find(self, image: NDArray[np.uint8]) -> BoardSight | None:
         """Find the board in a picture.

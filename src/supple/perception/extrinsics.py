@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from pathlib import Path
 from typing import Any, Self
 
 import pinocchio as pin
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from supple.errors import ExtrinsicsError, StateError
 from supple.geometry import pose_from_quaternion, quaternion_of
-from supple.yaml_file import read_yaml
+from supple.yaml_file import read_model
 
 __all__ = ["CameraExtrinsics", "Residual"]
 
@@ -125,15 +124,10 @@ class CameraExtrinsics(BaseModel):
         Raises:
             ExtrinsicsError: Missing, no YAML, or a field is missing, unknown or malformed; names it.
         """
-        plain = read_yaml(path, ExtrinsicsError)
-        if not isinstance(plain, dict):
-            raise ExtrinsicsError(f"{path}: expected the fields of camera extrinsics, got {type(plain).__name__}")
+        found = read_model(path, cls, ExtrinsicsError)
         try:
-            found = cls.model_validate(plain)
             # A rotation matrix made of it is what everybody uses; what makes none is refused here.
             _ = found.T_parent_camera
-        except ValidationError as error:
-            raise ExtrinsicsError(f"{path}: {_first(error, cls)}") from error
         except StateError as error:
             raise ExtrinsicsError(f"{path}: {error}") from error
         return found
@@ -141,15 +135,3 @@ class CameraExtrinsics(BaseModel):
 
 def _short(value: float | int | None) -> float | int | None:
     return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def _first(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return the first finding as one line: the field, what is wrong, and the nearest known name if it is unknown."""
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"]) or "file"
-    if first["type"] != "extra_forbidden":
-        return f"{field}: {first['msg']}, got {first['input']!r}" if first["type"] != "missing" else f"{field}: missing"
-    known = Residual.model_fields if first["loc"][0] == "residual" else model.model_fields
-    close = difflib.get_close_matches(str(first["loc"][-1]), list(known), n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{field}: unknown field{hint} (known: {', '.join(known)})"

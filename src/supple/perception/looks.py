@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from supple.errors import SettingError
 from supple.perception.geometric import GeometricMasks, ObjectModel
-from supple.yaml_file import read_yaml
+from supple.yaml_file import read_model
 
 __all__ = ["Look", "Looks"]
 
@@ -64,11 +63,7 @@ class Looks(BaseModel):
         Raises:
             SettingError: Missing, no YAML, or a field is missing, unknown or out of range; names file and field.
         """
-        plain = read_yaml(path, SettingError)
-        try:
-            return cls.model_validate(plain)
-        except ValidationError as error:
-            raise SettingError(f"{path}: {_first(error)}") from error
+        return read_model(path, cls, SettingError)
 
     def source(self) -> GeometricMasks:
         """Return the mask source that finds these objects.
@@ -81,17 +76,3 @@ class Looks(BaseModel):
             return GeometricMasks(models, self.ignored, self.near, self.far)
         except SettingError as error:
             raise SettingError(f"looks: {error}") from error
-
-
-def _first(error: ValidationError) -> str:
-    """Return the first finding as one line."""
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"]) or "file"
-    if first["type"] == "missing":
-        return f"{field}: missing"
-    if first["type"] != "extra_forbidden":
-        return f"{field}: {first['msg']}, got {first['input']!r}"
-    known = Looks.model_fields if len(first["loc"]) == 1 else Look.model_fields
-    close = difflib.get_close_matches(str(first["loc"][-1]), known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{field}: unknown field{hint} (available: {', '.join(known)})"

@@ -23,14 +23,16 @@ def render(template: str, **values: Any) -> str:
         template: Name of the template in this package.
         values: What it shows; every name that it uses.
     """
-    files = resources.files("supple.report")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.PackageLoader("supple.report", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    files = resources.files("supple.report")
     style, script = (Markup(files.joinpath(name).read_text("utf-8")) for name in ("style.css", "player.js"))
-    return environment.from_string(files.joinpath(template).read_text("utf-8")).render(
-        style=style, script=script, **values
-    )
+    return environment.get_template(template).render(style=style, script=script, **values)
 
 
 def video_source(video: Path | None) -> dict[str, str] | None:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,34 +53,24 @@ def read_bag(path: Path | str, topics: Iterable[str] | None = None) -> BagConten
         DatasetError: Missing, truncated or not a bag.
         UnknownNameError: A topic that the bag does not have.
     """
-    path = Path(path)
-    store = message_types()
-    try:
-        with Reader(_readable(path)) as reader:
-            connections = {c.topic: c for c in reader.connections}
-            wanted = _wanted(connections, topics)
-            messages: dict[str, list[tuple[int, Any]]] = {topic: [] for topic in sorted(wanted)}
-            chosen = [c for c in reader.connections if c.topic in wanted]
-            # Without a chosen connection the reader would return every message.
-            for connection, stamp, data in reader.messages(chosen) if chosen else ():
-                messages[connection.topic].append((stamp, store.deserialize_cdr(data, connection.msgtype)))
-            return BagContents(
-                {topic: c.msgtype for topic, c in connections.items()},
-                {topic: c.msgcount for topic, c in connections.items()},
-                {
-                    topic: c.ext.offered_qos_profiles[0]
-                    for topic, c in connections.items()
-                    if isinstance(c.ext, ConnectionExtRosbag2) and c.ext.offered_qos_profiles
-                },
-                reader.start_time,
-                # The reader's end is the instant after the last message.
-                reader.end_time - 1,
-                {topic: tuple(found) for topic, found in messages.items()},
-            )
-    except UnknownNameError:
-        raise
-    except _DAMAGE as error:
-        raise DatasetError(f"{path}: no bag, or a damaged one: {error}; write it again from its episode") from error
+    with _opened(path) as reader:
+        connections = {c.topic: c for c in reader.connections}
+        messages: dict[str, list[tuple[int, Any]]] = {topic: [] for topic in sorted(_wanted(reader, topics))}
+        for topic, stamp, message in _messages(reader, messages):
+            messages[topic].append((stamp, message))
+        return BagContents(
+            {topic: c.msgtype for topic, c in connections.items()},
+            {topic: c.msgcount for topic, c in connections.items()},
+            {
+                topic: c.ext.offered_qos_profiles[0]
+                for topic, c in connections.items()
+                if isinstance(c.ext, ConnectionExtRosbag2) and c.ext.offered_qos_profiles
+            },
+            reader.start_time,
+            # The reader's end is the instant after the last message.
+            reader.end_time - 1,
+            {topic: tuple(found) for topic, found in messages.items()},
+        )
 
 
 def stream_bag(path: Path | str, topics: Iterable[str] | None = None) -> Iterator[tuple[str, int, Any]]:
@@ -93,24 +84,35 @@ def stream_bag(path: Path | str, topics: Iterable[str] | None = None) -> Iterato
         DatasetError: Missing, truncated or not a bag.
         UnknownNameError: A topic that the bag does not have.
     """
+    with _opened(path) as reader:
+        yield from _messages(reader, _wanted(reader, topics))
+
+
+@contextmanager
+def _opened(path: Path | str) -> Iterator[Reader]:
     path = Path(path)
-    store = message_types()
     try:
         with Reader(_readable(path)) as reader:
-            wanted = _wanted({c.topic: c for c in reader.connections}, topics)
-            chosen = [c for c in reader.connections if c.topic in wanted]
-            for connection, stamp, data in reader.messages(chosen) if chosen else ():
-                yield connection.topic, stamp, store.deserialize_cdr(data, connection.msgtype)
+            yield reader
     except UnknownNameError:
         raise
     except _DAMAGE as error:
-        raise DatasetError(f"{path}: no bag, or a damaged one: {error}") from error
+        raise DatasetError(f"{path}: no bag, or a damaged one: {error}; write it again from its episode") from error
 
 
-def _wanted(connections: Mapping[str, Any], topics: Iterable[str] | None) -> set[str]:
-    wanted = set(connections) if topics is None else set(topics)
-    if unknown := sorted(wanted - set(connections)):
-        raise UnknownNameError("topic", unknown[0], connections)
+def _messages(reader: Reader, topics: Collection[str]) -> Iterator[tuple[str, int, Any]]:
+    store = message_types()
+    chosen = [c for c in reader.connections if c.topic in topics]
+    # Without a chosen connection the reader would return every message.
+    for connection, stamp, data in reader.messages(chosen) if chosen else ():
+        yield connection.topic, stamp, store.deserialize_cdr(data, connection.msgtype)
+
+
+def _wanted(reader: Reader, topics: Iterable[str] | None) -> set[str]:
+    known = {c.topic for c in reader.connections}
+    wanted = known if topics is None else set(topics)
+    if unknown := sorted(wanted - known):
+        raise UnknownNameError("topic", unknown[0], known)
     return wanted
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "ExtrinsicsError",
     "FrameError",
     "JointError",
+    "PlanningError",
     "ReplayError",
     "SceneError",
     "SeedError",
@@ -90,7 +91,7 @@ class FrameError(SuppleError, ValueError):
     """A picture, or something that came with it, that no points can be made of.
 
     Args:
-        source: Which input: ``"color"``, ``"depth"``, ``"camera_info"``, ``"mask"`` or ``"tf"``.
+        source: Which input: ``"color"``, ``"depth"``, ``"camera_info"``, ``"mask"``, ``"detections"`` or ``"tf"``.
         field: Its field that is wrong, e.g. ``"encoding"``; for a mask, the object's name.
         problem: Got and expected.
     """
@@ -122,6 +123,10 @@ class SettingError(SuppleError, ValueError):
 
 class SceneError(SuppleError, RuntimeError):
     """A simulation that left the valid range (NaN, explosion) or a scene that cannot be built."""
+
+
+class PlanningError(SuppleError, RuntimeError):
+    """No way was found for the robot or its arms, or one of its ends is blocked."""
 
 
 class ReplayError(SuppleError, RuntimeError):

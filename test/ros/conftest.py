@@ -22,7 +22,9 @@ os.environ["FASTDDS_DEFAULT_PROFILES_FILE"] = str(_ROOT / "config/fastdds_localh
 os.environ["PYTHONPATH"] = os.pathsep.join([str(_ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
 sys.path.append(str(Path(__file__).parent))
 
-from node_graph import Graph, NodeProcess  # noqa: E402 - the middleware reads the environment when it is imported
+import rclpy  # noqa: E402 - the middleware reads the environment when it is imported
+from node_graph import Graph, NodeProcess  # noqa: E402
+from rclpy.node import Node  # noqa: E402
 
 Start = Callable[..., NodeProcess]
 
@@ -52,6 +54,32 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     for node in running:
         node.stop()
         sys.stderr.write(f"--- {node.executable} ended with {node.process.returncode}\n{node.output()}")
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[rclpy.Context]:
+    """Where nodes of this process live."""
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context)
+    yield context
+    rclpy.try_shutdown(context=context)
+
+
+@pytest.fixture
+def node_with(context: rclpy.Context) -> Iterator[Callable[..., Node]]:
+    """Return a function that makes a node whose command line sets parameters."""
+    made = []
+
+    def make(**parameters: object) -> Node:
+        arguments = ["--ros-args"]
+        for name, value in parameters.items():
+            arguments += ["-p", f"{name}:={value}"]
+        made.append(Node("chosen", context=context, cli_args=arguments, start_parameter_services=False))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.destroy_node()
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import rclpy
-from rclpy.node import Node
 
 from supple.errors import AssetError, SettingError, SuppleError, UnknownNameError
 from supple.nodes.mask_parameters import label_names, mask_source
@@ -22,31 +20,6 @@ from drawn import Patch, draw
 from tiny_segmenter import write_sam
 
 LOOKS = Path(__file__).resolve().parents[2] / "config/perception/box_lift.yaml"
-
-
-@pytest.fixture(scope="module")
-def context():
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context)
-    yield context
-    rclpy.try_shutdown(context=context)
-
-
-@pytest.fixture
-def node_with(context):
-    """Return a function that makes a node whose command line sets parameters."""
-    made = []
-
-    def make(**parameters: object) -> Node:
-        arguments = ["--ros-args"]
-        for name, value in parameters.items():
-            arguments += ["-p", f"{name}:={value}"]
-        made.append(Node("chosen", context=context, cli_args=arguments, start_parameter_services=False))
-        return made[-1]
-
-    yield make
-    for node in made:
-        node.destroy_node()
 
 
 @pytest.fixture
@@ -65,8 +38,8 @@ def test_geometric_reads_how_objects_look(source):
     assert chosen.geometric is chosen.source
 
 
-def test_labels_come_from_a_topic(source):
-    assert source("labels") == (None, None)
+def test_labels_and_boxes_come_from_topics(source):
+    assert source("labels") == source("detections") == (None, None)
 
 
 def test_a_model_is_told_where_to_look_by_boxes_or_by_looks(source, tmp_path):

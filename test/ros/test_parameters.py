@@ -6,33 +6,8 @@ from __future__ import annotations
 import math
 
 import pytest
-import rclpy
-from rclpy.node import Node
 
 from supple.nodes.lifecycle import ParameterError, declare_parameter
-
-
-@pytest.fixture(scope="module")
-def context():
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context)
-    yield context
-    rclpy.try_shutdown(context=context)
-
-
-@pytest.fixture
-def node_with(context):
-    """Return a function that makes a node whose command line sets parameter p."""
-    made = []
-
-    def make(value: str) -> Node:
-        arguments = ["--ros-args", "-p", f"p:={value}"]
-        made.append(Node("chosen", context=context, cli_args=arguments, start_parameter_services=False))
-        return made[-1]
-
-    yield make
-    for node in made:
-        node.destroy_node()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +24,7 @@ def node_with(context):
     ],
 )
 def test_a_value_that_fits_has_the_type_of_the_default(node_with, default, text, value):
-    node = node_with(text)
+    node = node_with(p=text)
     got = declare_parameter(node, "p", default, "what it means")
     assert got == value
     assert type(got) is type(default)
@@ -80,11 +55,11 @@ def test_a_value_that_fits_has_the_type_of_the_default(node_with, default, text,
 )
 def test_a_value_that_does_not_fit_is_named_with_what_is_expected(node_with, default, text, message):
     with pytest.raises(ParameterError) as caught:
-        declare_parameter(node_with(text), "p", default)
+        declare_parameter(node_with(p=text), "p", default)
     assert str(caught.value) == f"parameter p of chosen: {message}"
 
 
 def test_the_smallest_value_can_be_chosen(node_with):
-    assert declare_parameter(node_with("1"), "p", 50.0, minimum=1.0) == 1.0
+    assert declare_parameter(node_with(p="1"), "p", 50.0, minimum=1.0) == 1.0
     with pytest.raises(ParameterError, match=r"got 0\.5, expected a number of at least 1"):
-        declare_parameter(node_with("0.5"), "p", 50.0, minimum=1.0)
+        declare_parameter(node_with(p="0.5"), "p", 50.0, minimum=1.0)

@@ -10,15 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from sensor_msgs.msg import PointField
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import Image, PointCloud2, PointField
+from supple_interfaces.msg import Detections
 
 from supple.errors import CalibrationError, FrameError
+from supple.nodes import point_conversion
 from supple.nodes.conversion import nanoseconds
 from supple.nodes.point_conversion import (
     camera_info_message,
     cloud_message,
     color_of,
     depth_of,
+    detections_of,
     image_message,
     intrinsics_of,
     labels_of,
@@ -42,7 +46,6 @@ ALPHA = np.full((5, 7, 1), 9, np.uint8)
 def test_colours_come_out_as_rgb(encoding, pixels):
     message = image_message(3, "eye", encoding, pixels)
     assert (message.width, message.height, message.step) == (7, 5, 7 * pixels.shape[2])
-    assert isinstance(message.data, array)
     np.testing.assert_array_equal(color_of(message), RGB)
 
 
@@ -114,6 +117,24 @@ def test_calibration_there_and_back():
         intrinsics_of(message)
 
 
+def boxes(**fields) -> Detections:
+    columns = {"name": ["cup", "bowl"], "score": [0.5, 0.25], "left": [1.0, 2.0], "top": [3.0, 4.0]}
+    return Detections(**(columns | {"right": [5.0, 6.0], "bottom": [7.0, 8.0]} | fields))
+
+
+def test_boxes_are_read_row_by_row():
+    cup, bowl = detections_of(boxes())
+    assert (cup.name, cup.score, cup.box) == ("cup", 0.5, (1.0, 3.0, 5.0, 7.0))
+    assert (bowl.name, bowl.score, bowl.box) == ("bowl", 0.25, (2.0, 4.0, 6.0, 8.0))
+    assert detections_of(Detections()) == []
+
+
+@pytest.mark.parametrize("field", ["score", "left", "top", "right", "bottom"])
+def test_boxes_with_arrays_of_different_lengths_are_refused_by_field(field):
+    with pytest.raises(FrameError, match=f"{field}: 1 values for 2 names"):
+        detections_of(boxes(**{field: [1.0]}))
+
+
 @given(data=st.data(), count=st.integers(0, 40))
 def test_clouds_there_and_back(data, count):
     points = data.draw(arrays.arrays(np.float32, (count, 3), elements=st.floats(-1e3, 1e3, width=32)))
@@ -121,7 +142,6 @@ def test_clouds_there_and_back(data, count):
     objects = data.draw(arrays.arrays(np.uint32, count))
     message = cloud_message(1_500_000_000, "base_link", points, colors, objects)
     assert (message.width, message.height, message.point_step) == (count, 1, 20)
-    assert isinstance(message.data, array)
     for got, wanted in zip(points_of(message), (points, colors, objects), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
@@ -145,3 +165,30 @@ def test_a_cloud_of_another_kind_is_refused():
     message.width = 3
     with pytest.raises(FrameError, match="40 bytes for 3 points"):
         points_of(message)
+
+
+def large_cloud(points: int) -> PointCloud2:
+    rows = np.zeros((points, 3), np.float32), np.zeros((points, 3), np.uint8), np.arange(points, dtype=np.uint32)
+    return cloud_message(1, "base_link", *rows)
+
+
+def large_picture(points: int) -> Image:
+    return image_message(1, "eye", "8UC1", np.arange(20 * points, dtype=np.uint64).astype(np.uint8).reshape(-1, 20))
+
+
+@pytest.mark.parametrize(("large", "kind"), [(large_cloud, PointCloud2), (large_picture, Image)])
+def test_ten_megabytes_are_handed_over_as_one_block(monkeypatch, large, kind):
+    """Case 6: a message that is given bytes, a list or a NumPy array looks at each byte of it in Python."""
+    given = []
+
+    def made(**fields: object) -> object:
+        given.append(fields["data"])
+        return kind(**fields)
+
+    monkeypatch.setattr(point_conversion, kind.__name__, made)
+    message = large(500_000)
+    (data,) = given
+    assert type(data) is array
+    assert (data.typecode, len(data)) == ("B", 10_000_000)
+    again = deserialize_message(serialize_message(message), kind)
+    assert again.data == data

@@ -16,12 +16,15 @@ from supple.perception.looks import Looks
 from supple.perception.masks import MaskSource
 from supple.perception.promptable import OnnxSegmenter, Prompt, PromptableMasks
 
-__all__ = ["LABELS", "MASK_SOURCES", "ChosenSource", "label_names", "mask_source"]
+__all__ = ["DETECTIONS", "LABELS", "MASK_SOURCES", "ChosenSource", "label_names", "mask_source"]
 
 LABELS = "labels"
 """The source that is a topic: a label image, from the simulator or from any other node."""
 
-MASK_SOURCES = ("geometric", LABELS, "promptable")
+DETECTIONS = "detections"
+"""The source that is a topic: boxes round objects, from any other node."""
+
+MASK_SOURCES = ("geometric", LABELS, DETECTIONS, "promptable")
 """Where masks can come from."""
 
 
@@ -63,7 +66,7 @@ def mask_source(node: Node, kind: str, objects: Sequence[str]) -> ChosenSource:
     every = declare_parameter(node, "every", 5, "promptable: the model runs on every so many-th picture", minimum=1)
     if kind not in MASK_SOURCES:
         raise UnknownNameError("mask_source", kind, MASK_SOURCES)
-    if kind == LABELS:
+    if kind in (LABELS, DETECTIONS):
         return ChosenSource(None, None)
     if kind == "geometric":
         if not looks:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2, PointField
+from supple_interfaces.msg import Detections
 
 from supple.errors import FrameError
 from supple.nodes.conversion import header
+from supple.perception.detections import Detection
 from supple.perception.frames import Intrinsics
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "cloud_message",
     "color_of",
     "depth_of",
+    "detections_of",
     "image_message",
     "intrinsics_of",
     "labels_of",
@@ -120,6 +123,20 @@ def labels_of(message: Image, source: str = "mask") -> NDArray[np.integer]:
     """
     dtype = _LABELS[_encoding(source, message, _LABELS)]
     return _pixels(source, message, np.dtype(dtype), 1)[..., 0]
+
+
+def detections_of(message: Detections) -> list[Detection]:
+    """Return the boxes of a message.
+
+    Raises:
+        FrameError: Arrays of different lengths.
+    """
+    columns = {field: getattr(message, field) for field in ("score", "left", "top", "right", "bottom")}
+    for field, values in columns.items():
+        if len(values) != len(message.name):
+            raise FrameError("detections", field, f"{len(values)} values for {len(message.name)} names")
+    rows = zip(message.name, *columns.values(), strict=True)
+    return [Detection(name, float(score), (left, top, right, bottom)) for name, score, left, top, right, bottom in rows]
 
 
 def intrinsics_of(message: CameraInfo) -> Intrinsics:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import cv2
@@ -16,19 +18,27 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image, PointCloud2
-from supple_interfaces.msg import Labels, TaskPoints
+from supple_interfaces.msg import Detections, Labels, TaskPoints
 
 from supple.errors import FrameError, SuppleError
 from supple.nodes.conversion import nanoseconds
 from supple.nodes.diagnostics import Diagnostics, steady_clock
 from supple.nodes.latest_worker import LatestWorker
 from supple.nodes.lifecycle import declare_parameter
-from supple.nodes.mask_parameters import LABELS, MASK_SOURCES, label_names, mask_source
-from supple.nodes.point_conversion import cloud_message, color_of, depth_of, intrinsics_of, labels_of
+from supple.nodes.mask_parameters import DETECTIONS, LABELS, MASK_SOURCES, label_names, mask_source
+from supple.nodes.point_conversion import (
+    cloud_message,
+    color_of,
+    depth_of,
+    detections_of,
+    intrinsics_of,
+    labels_of,
+)
 from supple.nodes.point_quality import task_points
 from supple.nodes.qos import LATCHED_INPUT, SENSOR, publisher, subscription
 from supple.nodes.runtime import run_node
 from supple.nodes.transform_input import TransformInput
+from supple.perception.detections import DetectionMasks
 from supple.perception.extraction import PointExtractor
 from supple.perception.extrinsics import CameraExtrinsics
 from supple.perception.frames import RgbdFrame, depth_in_metres
@@ -48,6 +58,11 @@ _REPORT = 1.0
 _MOST_PENDING = 10
 # Two pictures a little closer than the interval wanted are both used: stamps jitter.
 _SLACK = 0.75
+# The stream that a mask source needs beside the camera's.
+_MASK_STREAMS = MappingProxyType({LABELS: "mask", DETECTIONS: "detections"})
+# Parameters of mallopt (malloc.h); what is kept at most, and the largest block that is kept, in bytes.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_KEPT, _LARGEST = 256 << 20, 32 << 20
 
 
 @dataclass(frozen=True)
@@ -112,15 +127,17 @@ class PointExtractorNode(Node):
             "camera_info": self.resolve_topic_name("camera/color/camera_info"),
             "mask": self.resolve_topic_name("mask/image_raw"),
             "labels": self.resolve_topic_name("mask/labels"),
+            "detections": self.resolve_topic_name("detections"),
             "tf": "/tf",
         }
         self._synchronizer = Synchronizer(
             # A mask may come seldom and late, but says of which picture it is: then pictures wait for masks.
-            ("mask", *streams) if self._kind == LABELS else streams,
+            (_MASK_STREAMS[self._kind], *streams) if self._kind in _MASK_STREAMS else streams,
             self._parameter("tolerance", 0.02, "largest distance between stamps that belong together in s"),
             self._parameter("patience", 0.2, "how long a picture waits for what belongs to it in s"),
         )
         self._labels = label_names(self)
+        self._least_score = self._parameter("least_score", 0.0, "detections: boxes less certain are left out")
         self._pending: deque[_Pending] = deque()
         self._last_ns: int | None = None
         self._resets = 0
@@ -153,6 +170,8 @@ class PointExtractorNode(Node):
             self._losing("depth"),
         )
         subscription(self, CameraInfo, "camera/color/camera_info", self._receiver("camera_info"), SENSOR)
+        if self._kind == DETECTIONS:
+            subscription(self, Detections, "detections", self._receiver("detections"), SENSOR)
         if self._kind == LABELS:
             subscription(self, Image, "mask/image_raw", self._receiver("mask"), SENSOR, self._losing("mask"))
         if self._kind == LABELS and not self._labels:
@@ -209,7 +228,7 @@ class PointExtractorNode(Node):
             self._pending.clear()
             self._last_ns = None
         for miss in missed:
-            self._refuse(FrameError(miss.stream, "header.stamp", str(miss)), "unmatched pictures")
+            self._refuse(self._unmatched(miss), "unmatched pictures")
         for match in matched:
             stamp = match.stamps_ns["depth"]
             if self._last_ns is not None and (stamp - self._last_ns) * 1e-9 < _SLACK / self._rate:
@@ -219,6 +238,14 @@ class PointExtractorNode(Node):
             self._pending.append(_Pending(match, time.monotonic()))
         if matched:
             self._place()
+
+    def _unmatched(self, miss: Missed) -> FrameError:
+        """Return what is wrong with a picture that something lacks, or with a mask that belongs to no picture."""
+        leading = self._synchronizer.leading
+        if leading != "depth" and miss.stream == "depth" and miss.gap_ns is not None:
+            gap = f"of no picture; the nearest depth is {1e-6 * miss.gap_ns:.1f} ms away"
+            return FrameError(leading, "header.stamp", gap)
+        return FrameError(miss.stream, "header.stamp", str(miss))
 
     def _look(self) -> None:
         if self._worker.error is not None:
@@ -336,7 +363,8 @@ class PointExtractorNode(Node):
             points = np.concatenate([points, rows.astype(np.float32)])
             colors = np.concatenate([colors, np.full((len(rows), 3), 255, np.uint8)])
             numbers = np.concatenate([numbers, np.full(len(rows), number, np.uint32)])
-        used = {stream: stamps.get(stream, stamps["color"]) for stream in ("color", "depth", "camera_info", "mask")}
+        used = {stream: stamps[stream] for stream in ("color", "depth", "camera_info")}
+        used["mask"] = stamps[_MASK_STREAMS.get(self._kind, "color")]
         used["tf"] = job.oldest_tf_ns
         if not self.context.ok():
             return
@@ -359,10 +387,23 @@ class PointExtractorNode(Node):
             self._geometric.up = job.up
         if self._source is not None:
             return self._source.masks(frame)
+        if self._kind == DETECTIONS:
+            return self._detected(frame, job.matched.messages["detections"])
         if not self._labels:
             raise FrameError("labels", "name", "nothing received: what stand the pixel values of the masks for?")
         wanted = {label: name for label, name in self._labels.items() if name in self._extractor.objects}
         return LabelMasks(labels_of(job.matched.messages["mask"]), wanted).masks(frame)
+
+    def _detected(self, frame: RgbdFrame, message: Detections) -> Mapping[str, NDArray[np.bool_]]:
+        """Return what is in a detector's boxes, and say which of them are of no use."""
+        rows = [row for row in detections_of(message) if row.name in self._extractor.objects]
+        source = DetectionMasks(
+            [row for row in rows if not row.score < self._least_score], (message.width, message.height)
+        )
+        masks = source.masks(frame)
+        for error in source.refused:
+            self._refuse(error, "unusable detections")
+        return masks
 
     # -- what went wrong -----------------------------------------------------------------------------------------------
 
@@ -391,10 +432,20 @@ class PointExtractorNode(Node):
         self.diagnostics.set("masks", f"{tracker.renamed} renamed, {tracker.rejected} given to no object")
 
 
+def _keep_memory() -> None:
+    """Keep memory that was freed: to ask the system for it again costs more than the work on many of the arrays."""
+    adjust = getattr(ctypes.CDLL(None), "mallopt", None)
+    # Only the GNU C library has it.
+    if adjust is not None:
+        adjust(_TRIM_THRESHOLD, _KEPT)
+        adjust(_MMAP_THRESHOLD, _LARGEST)
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node."""
     # On a busy machine OpenCV's threads wait for one another longer than they save.
     cv2.setNumThreads(1)
+    _keep_memory()
     return run_node(PointExtractorNode, args)
 
 

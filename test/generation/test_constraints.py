@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supple.errors import TaskError
-from supple.generation.constraints import compile_groups
+from supple.episodes import SkillSegment
+from supple.errors import SeedError, TaskError
+from supple.generation.constraints import check_segments, compile_groups
 from supple.tasks import Skill
 
 HANDS = ("left_hand", "right_hand", "third_hand")
@@ -100,19 +101,54 @@ def test_both_hands_lifting_are_one_group():
     assert compile_groups([]) == []
 
 
-def test_a_cycle_names_exactly_the_skills_that_cannot_start():
-    skills = [Skill("reach", "left_hand", "a"), Skill("grasp", "right_hand", "b"), Skill("turn", "third_hand", "c")]
+def test_a_cycle_names_exactly_the_skills_on_it():
+    """Neither one that can start nor one that merely waits for the cycle is to blame."""
+    hands = (*HANDS, "fourth_hand")
+    skills = [Skill(name, hand, "a") for name, hand in zip(("reach", "grasp", "turn", "put"), hands, strict=True)]
     with pytest.raises(TaskError) as caught:
-        compile_groups(skills, [(1, 2), (2, 1)])
-    assert "grasp (right_hand), turn (third_hand)" in str(caught.value)
+        compile_groups(skills, [(1, 2), (2, 1), (2, 3)])
+    assert str(caught.value).count("grasp (right_hand)") + str(caught.value).count("turn (third_hand)") == 3
     assert "reach" not in str(caught.value)
-    with pytest.raises(TaskError, match="cycle"):
+    assert "put" not in str(caught.value)
+    with pytest.raises(TaskError, match=r"cycle: reach \(left_hand\) -> reach \(left_hand\)"):
         compile_groups(skills, [(0, 0)])
+
+
+def test_a_cycle_through_coordination_names_what_was_to_start_together():
+    skills = [Skill("hold", "left_hand", "a"), Skill("cut", "right_hand", "b")]
+    with pytest.raises(TaskError, match=r"cycle: hold \(left_hand\) with cut \(right_hand\) -> "):
+        compile_groups(skills, [(0, 1)], [(0, 1)])
+
+
+def test_one_application_of_the_reduction_would_part_skills_that_start_together():
+    """Only b is paired with both others; c learns what precedes a in a second round."""
+    skills = [Skill(name, hand, "box") for name, hand in (("x", "w"), ("c", "p"), ("b", "q"), ("a", "r"))]
+    assert compile_groups(skills, [(0, 3)], [(3, 2), (2, 1)]) == [[0], [1, 2, 3]]
+
+
+@given(problems(), st.data())
+def test_for_pairs_the_reduction_is_the_published_one(problem, data):
+    """P + {(a, d) | exists b: (b, d) in C and (a, b) in P}, applied once, where no skill is in two pairs of C."""
+    skills, precedence = problem
+    order = data.draw(st.permutations(range(len(skills))))
+    disjoint = zip(order[::2], order[1::2], strict=False)
+    coordination = [(i, j) for i, j in disjoint if skills[i].effector != skills[j].effector]
+    if contradictory(skills, precedence, coordination):
+        return
+    before = orders(skills, precedence)
+    both_ways = {*coordination, *((j, i) for i, j in coordination)}
+    reduced = before | {(a, d) for a, b in before for c, d in both_ways if b == c}
+    place: dict[int, int] = {}
+    while len(place) < len(skills):
+        step = max(place.values(), default=-1) + 1
+        ready = [i for i in range(len(skills)) if i not in place and all(a in place for a, b in reduced if b == i)]
+        place |= dict.fromkeys(ready, step)
+    assert positions(compile_groups(skills, precedence, coordination)) == place
 
 
 def test_an_order_against_a_hand_s_own_is_a_cycle():
     skills = [Skill("reach", "left_hand", "a"), Skill("grasp", "left_hand", "a")]
-    with pytest.raises(TaskError, match=r"reach \(left_hand\), grasp \(left_hand\)"):
+    with pytest.raises(TaskError, match=r"grasp \(left_hand\) -> reach \(left_hand\) -> grasp"):
         compile_groups(skills, [(1, 0)])
 
 
@@ -130,3 +166,43 @@ def test_an_index_that_is_no_skill_is_named(kind, pair):
         compile_groups(skills, **{kind: [pair]})
     assert f"{kind} ({pair[0]}, {pair[1]})" in str(caught.value)
     assert "only 2 skills: lift (left_hand), lift (right_hand)" in str(caught.value)
+
+
+# -- where skills are shown ------------------------------------------------------------------------------------------
+
+
+def shown(name, hand, start, end):
+    return SkillSegment(name, hand, "box", start, end)
+
+
+@given(st.lists(st.tuples(st.sampled_from(HANDS), st.integers(0, 8), st.integers(1, 4)), max_size=5))
+def test_segments_are_refused_exactly_when_a_hand_would_do_two_things_at_once_or_out_of_order(rows):
+    segments = [shown(f"s{i}", hand, start, start + length) for i, (hand, start, length) in enumerate(rows)]
+    busy = [(segment.effector, step) for segment in segments for step in range(segment.start, segment.end)]
+    starts = {hand: [s.start for s in segments if s.effector == hand] for hand in HANDS}
+    if len(set(busy)) == len(busy) and all(values == sorted(values) for values in starts.values()):
+        check_segments(segments)
+        return
+    with pytest.raises(SeedError, match=r"s\d \(\w+_hand, steps .* s\d \(\w+_hand, steps "):
+        check_segments(segments)
+
+
+def test_an_overlap_names_both_skills_and_their_steps():
+    segments = [
+        shown("pick", "left_hand", 0, 50),
+        shown("turn", "right_hand", 0, 50),
+        shown("put", "left_hand", 49, 80),
+    ]
+    with pytest.raises(SeedError) as caught:
+        check_segments(segments)
+    assert "overlap" in str(caught.value)
+    assert "pick (left_hand, steps 0 to 50) and put (left_hand, steps 49 to 80)" in str(caught.value)
+
+
+def test_coordinated_skills_of_unequal_length_are_named_with_their_lengths():
+    segments = [shown("lift", "left_hand", 10, 60), shown("hold", "right_hand", 0, 40)]
+    check_segments(segments)
+    with pytest.raises(SeedError) as caught:
+        check_segments(segments, [(0, 1)])
+    assert "lift (left_hand, steps 10 to 60) and hold (right_hand, steps 0 to 40)" in str(caught.value)
+    assert "last 50 and 40 steps" in str(caught.value)

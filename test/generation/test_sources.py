@@ -91,6 +91,14 @@ def test_a_skill_shown_twice_is_refused(seed):
         skill_sources(TASK, replace(seed, skills=twice), TASK.robot)
 
 
+def test_a_seed_in_which_coordinated_hands_do_not_keep_step_is_refused(seed):
+    left, right = seed.skills
+    with pytest.raises(SeedError) as caught:
+        skill_sources(TASK, replace(seed, skills=(left, replace(right, end=right.end - 7))), TASK.robot)
+    assert "lift (left_hand, steps" in str(caught.value)
+    assert f"last {left.end - left.start} and {left.end - left.start - 7} steps" in str(caught.value)
+
+
 def test_a_seed_of_another_task_or_robot_is_refused(seed):
     with pytest.raises(SeedError, match="shows 'drill_lift', expected 'box_lift'"):
         skill_sources(TASK, with_episode(seed, task="drill_lift"), TASK.robot)

@@ -9,8 +9,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from supple.episodes import Seed
+from supple.episodes import Seed, SkillSegment
 from supple.errors import SeedError
+from supple.generation.constraints import check_segments
 from supple.geometry import pose_from_quaternion
 from supple.robots import Robot
 from supple.robots.g1 import UPPER_BODY_GROUPS
@@ -51,11 +52,25 @@ def _pose(matrix: Array) -> pin.SE3:
     return pin.SE3(matrix[:3, :3], matrix[:3, 3])
 
 
+def _segment(seed: Seed, skill: Skill) -> SkillSegment:
+    """Return where a skill is shown."""
+    wanted = (skill.name, skill.effector, skill.reference)
+    matches = [s for s in seed.skills if (s.name, s.effector, s.reference) == wanted]
+    if len(matches) != 1:
+        shown = ", ".join(f"{s.name} ({s.effector}, {s.reference})" for s in seed.skills)
+        raise SeedError(
+            f"skill {skill.name!r} of {skill.effector} on {skill.reference!r} is in the seed {len(matches)} times, "
+            f"expected once; the seed shows: {shown}"
+        )
+    return matches[0]
+
+
 def skill_sources(task: Task, seed: Seed, robot: Robot) -> list[SkillSource]:
     """Return the source of each of a task's skills, in the task's order.
 
     Raises:
-        SeedError: The seed is of another task or robot, lacks a skill, or shows a hand's skills in another order.
+        SeedError: The seed is of another task or robot, lacks a skill, or shows skills that overlap on one hand, come
+            in another order, or are coordinated and last unequally long.
     """
     episode = seed.episode
     if episode.task != task.name:
@@ -67,22 +82,10 @@ def skill_sources(task: Task, seed: Seed, robot: Robot) -> list[SkillSource]:
     upper = robot.joints.group(*UPPER_BODY_GROUPS)
     postures = np.array(episode.observations["q"][: episode.length], dtype=np.float64)
     postures[:, upper] = episode.actions[:, : upper.size]
+    segments = [_segment(seed, skill) for skill in task.skills]
+    check_segments(segments, task.coordination)
     sources: list[SkillSource] = []
-    last_end: dict[str, int] = {}
-    for skill in task.skills:
-        matches = [
-            s for s in seed.skills if (s.name, s.effector, s.reference) == (skill.name, skill.effector, skill.reference)
-        ]
-        if len(matches) != 1:
-            shown = ", ".join(f"{s.name} ({s.effector}, {s.reference})" for s in seed.skills)
-            raise SeedError(
-                f"skill {skill.name!r} of {skill.effector} on {skill.reference!r} is in the seed {len(matches)} times, "
-                f"expected once; the seed shows: {shown}"
-            )
-        segment = matches[0]
-        if segment.start < last_end.get(skill.effector, 0):
-            raise SeedError(f"skill {skill.name!r} of {skill.effector} is shown before one that it must follow")
-        last_end[skill.effector] = segment.end
+    for skill, segment in zip(task.skills, segments, strict=True):
         if skill.effector not in episode.target_poses:
             raise SeedError(f"the seed holds no target poses of {skill.effector}")
         start = segment.start

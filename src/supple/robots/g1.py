@@ -16,6 +16,7 @@ from supple.robots.joints import Joint, JointTable
 from supple.robots.robot import Camera, Effector, Frame, Robot
 
 __all__ = [
+    "ANKLE_COUPLING",
     "ARM_GROUPS",
     "BASE_VELOCITY_LIMITS",
     "CONTROL_INTERVAL",
@@ -56,6 +57,9 @@ BASE_VELOCITY_LIMITS = (
 
 SOLE_HEIGHT = 0.035
 """Distance of the sole below the ankle roll joint in [m]."""
+
+ANKLE_COUPLING = 0.57
+"""Share of the ankle's roll by which the lower limit of its pitch rises: its linkage (tendons of the vendor's MJCF)."""
 
 # Reflected rotor inertia in [kg m^2] of the motor types (MJCF of the vendor's model).
 _ARMATURE_7520_14 = 0.01017752004

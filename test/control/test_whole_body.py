@@ -206,9 +206,18 @@ def test_a_state_that_is_not_finite_is_refused(body, controller, field):
         controller.step(replace(state, **{field: value}), DT)
 
 
-@pytest.mark.parametrize("height", [0.3, 0.5, 0.8, 0.1, 2.0])
-def test_another_height_than_standing_is_reported_once_and_not_applied(controller, height):
+@pytest.mark.parametrize(("height", "served"), [(0.1, 0.35), (0.3, 0.35), (0.5, 0.5), (0.75, 0.75), (2.0, 0.78)])
+def test_a_height_that_cannot_be_reached_is_brought_to_the_nearest_and_reported(controller, height, served):
     action = controller.action(HOME[controller.upper_body.indices], np.zeros(3))
+    action[-1] = height
+    applied = controller.command(action)
+    assert controller.limited == ([] if served == height else ["base_height"])
+    assert applied[-1] == served
+
+
+@pytest.mark.parametrize("height", [0.3, 0.5, 0.8, 0.1, 2.0])
+def test_with_a_velocity_another_height_than_standing_is_reported_once_and_not_applied(controller, height):
+    action = controller.action(HOME[controller.upper_body.indices], [0.1, 0.0, 0.0])
     action[-1] = height
     applied = controller.command(action)
     assert controller.limited == ["base_height"]

@@ -15,9 +15,12 @@ from supple.errors import StateError
 from supple.geometry import wrap_angle, xyyaw_of
 from supple.robots import Robot, RobotState
 
-__all__ = ["VelocityTracker", "WaypointController", "WaypointStatus"]
+__all__ = ["FACING_DISTANCE", "VelocityTracker", "WaypointController", "WaypointStatus", "pose_offset", "to_heading"]
 
 Array = NDArray[np.float64]
+
+FACING_DISTANCE = 0.6
+"""Distance in [m] from a pose beyond which a robot faces where it goes: walking forward is what it does best."""
 
 
 # What the walking policy makes of a command, with the upper body held by others (measured): velocity = drift + response
@@ -30,10 +33,15 @@ _RESPONSE = np.array([0.9, 0.65, 0.93])
 _STOP_SHIFT = np.array([0.0, 0.025])
 
 
-def _to_heading(vector: Array, yaw: float) -> Array:
+def to_heading(vector: Array, yaw: float) -> Array:
     """Turn a world vector (2,) into the frame that is turned by yaw."""
     c, s = np.cos(yaw), np.sin(yaw)
     return np.array([c * vector[0] + s * vector[1], -s * vector[0] + c * vector[1]])
+
+
+def pose_offset(target: Array, pose: Array) -> tuple[Array, float]:
+    """Return where a target (x, y, yaw) is, seen from a pose: heading frame in [m], shape (2,), and turn in [rad]."""
+    return to_heading(target[:2] - pose[:2], pose[2]), wrap_angle(target[2] - pose[2])
 
 
 class VelocityTracker:
@@ -80,7 +88,7 @@ class VelocityTracker:
         ahead[:2] *= min(1.0, self._reach / max(float(np.hypot(*ahead[:2])), 1e-9))
         ahead[2] = min(max(ahead[2], -self._reach), self._reach)
         self._reference = pose + ahead
-        linear = _to_heading(ahead[:2], pose[2])
+        linear = to_heading(ahead[:2], pose[2])
         feed_forward = (wanted - _DRIFT) / _RESPONSE
         return np.clip(feed_forward + self._gain * np.array([*linear, ahead[2]]), -1.0, 1.0)
 
@@ -154,7 +162,7 @@ class WaypointController:
         """Return the goal's position in the heading frame in [m], shape (2,), and the heading error in [rad]."""
         if self._goal is None:
             return np.zeros(2), 0.0
-        return _to_heading(self._goal[:2] - pose[:2], pose[2]), wrap_angle(self._goal[2] - pose[2])
+        return pose_offset(self._goal, pose)
 
     def _close(self, distance: float, turn: float, fraction: float) -> bool:
         return distance < fraction * self.position_tolerance and abs(turn) < fraction * self.yaw_tolerance
@@ -184,12 +192,11 @@ class WaypointController:
 
     def _velocity(self, offset: Array, turn: float, distance: float) -> Array:
         gains = self._gains
-        if distance > 0.6:
-            # Far away: face where to go, so that the robot walks forward, which it does best.
+        if distance > FACING_DISTANCE:
             turn = wrap_angle(float(np.arctan2(offset[1], offset[0])))
         linear = np.array([gains.linear * offset[0], gains.lateral * offset[1]])
         linear *= min(1.0, gains.max_linear / max(float(np.hypot(*linear)), 1e-9))
         linear[1] = np.clip(linear[1], -gains.max_lateral, gains.max_lateral)
-        if distance > 0.6:
+        if distance > FACING_DISTANCE:
             linear *= max(0.0, np.cos(turn))
         return np.array([*linear, np.clip(gains.angular * turn, -gains.max_angular, gains.max_angular)])

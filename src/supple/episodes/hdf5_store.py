@@ -58,6 +58,9 @@ def write_episode(group: h5py.Group, episode: Episode) -> None:
     _put(group, "states", episode.states[:n])
     _put_all(group, "obs", {key: value[:n] for key, value in episode.observations.items()})
     info = group.create_group("datagen_info")
+    # MimicGen asks a source file which interface to the simulator its poses come from.
+    info.attrs["env_interface_name"] = episode.task
+    info.attrs["env_interface_type"] = "supple"
     _put_all(info, "eef_pose", {key: value[:n] for key, value in episode.effector_poses.items()})
     _put_all(info, "target_pose", episode.target_poses)
     _put_all(info, "object_poses", {key: value[:n] for key, value in episode.object_poses.items()})

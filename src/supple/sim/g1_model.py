@@ -31,11 +31,12 @@ def wxyz(quaternion: np.ndarray) -> np.ndarray:
 
 def _set_inertia(body: mujoco.MjsBody, inertia: pin.Inertia) -> None:
     """Give a body the inertia of a URDF link chain, so that both models weigh the same."""
-    moments, axes = np.linalg.eigh(inertia.inertia)
-    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    matrix = inertia.inertia
     body.explicitinertial = True
-    body.mass, body.ipos, body.inertia = inertia.mass, inertia.lever, moments
-    body.iquat = wxyz(pin.Quaternion(axes).coeffs())
+    body.mass, body.ipos = inertia.mass, inertia.lever
+    # MuJoCo finds the principal axes: NumPy's would differ in their last bits, or signs, from processor to processor.
+    body.inertia, body.iquat = np.zeros(3), wxyz(pin.Quaternion.Identity().coeffs())
+    body.fullinertia = [*np.diag(matrix), matrix[0, 1], matrix[0, 2], matrix[1, 2]]
 
 
 def _finger_geom(side: str, joint: str) -> dict[str, object]:

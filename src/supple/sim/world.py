@@ -21,11 +21,11 @@ from supple.sim.g1_model import wxyz
 __all__ = ["Contact", "World"]
 
 Array = NDArray[np.float64]
-_CONTACT_FIELDS = ("friction", "contype", "conaffinity", "condim", "solref", "solimp", "margin", "priority")
+_CONTACT_FIELDS = ("friction", "contype", "conaffinity", "condim", "solref", "solimp", "margin", "priority", "solmix")
 _GEOM_FIELDS = tuple(f"geom_{name}" for name in ("type", "size", "pos", "quat", *_CONTACT_FIELDS))
 _MODEL_FIELDS = (
     *(f"body_{name}" for name in ["mass", "inertia", "ipos", "iquat", "pos", "quat"]),
-    *(f"jnt_{name}" for name in ["range", "axis", "pos", "actfrcrange", "solref", "solimp"]),
+    *(f"jnt_{name}" for name in ["range", "axis", "pos", "actfrcrange", "stiffness", "solref", "solimp"]),
     *(f"dof_{name}" for name in ["armature", "damping", "frictionloss"]),
     *(f"pair_{name}" for name in ["friction", "solref", "solimp"]),
     "actuator_forcerange",
@@ -121,17 +121,16 @@ class World:
 
     def _fingerprint(self) -> str:
         model, option = self.model, self.model.opt
-        digest = hashlib.sha256()
         shapes = model.geom_type != mujoco.mjtGeom.mjGEOM_MESH
-        for name in _GEOM_FIELDS:
-            digest.update(np.ascontiguousarray(getattr(model, name)[shapes]).tobytes())
-        for name in _MODEL_FIELDS:
-            digest.update(np.ascontiguousarray(getattr(model, name)).tobytes())
-        numbers = [option.timestep, option.impratio, option.integrator, option.cone, option.iterations, *option.gravity]
-        digest.update(np.array(numbers, dtype=np.float64).tobytes())
+        arrays = [getattr(model, name)[shapes] for name in _GEOM_FIELDS]
+        arrays += [getattr(model, name) for name in _MODEL_FIELDS]
+        arrays.append([option.timestep, option.impratio, option.integrator, option.cone, option.iterations])
         # Gains come with commands, but whoever replays takes them from the table.
-        for array in (self.robot.joints.kp, self.robot.joints.kd, self.robot.joints.home):
-            digest.update(array.tobytes())
+        arrays += [option.gravity, self.robot.joints.kp, self.robot.joints.kd, self.robot.joints.home]
+        digest = hashlib.sha256()
+        for array in arrays:
+            # Principal axes come out of linear algebra whose last bits depend on the processor; adding 0 makes -0 to 0.
+            digest.update((np.round(np.asarray(array, dtype=np.float64), 9) + 0.0).astype(np.float32).tobytes())
         return digest.hexdigest()[:16]
 
     def get_state(self) -> Array:
@@ -279,16 +278,19 @@ class World:
         """Put a free body at a pose, at rest; a fixed body is moved in the model itself."""
         index = self.body_id(name)
         joint = self.model.body_jntadr[index]
-        quaternion = wxyz(quaternion_of(T_world_object))
         if joint < 0:
+            quaternion = wxyz(quaternion_of(T_world_object))
             self.model.body_pos[index], self.model.body_quat[index] = T_world_object.translation, quaternion
             return
-        start, velocity = self.model.jnt_qposadr[joint], self.model.jnt_dofadr[joint]
-        self.data.qpos[start : start + 3], self.data.qpos[start + 3 : start + 7] = (
-            T_world_object.translation,
-            quaternion,
-        )
+        self.write_object(self.data, name, T_world_object)
+        velocity = self.model.jnt_dofadr[joint]
         self.data.qvel[velocity : velocity + 6] = 0.0
+
+    def write_object(self, data: mujoco.MjData, name: str, T_world_object: pin.SE3) -> None:
+        """Write the pose of a free body into the positions of any data of this model."""
+        start = self.model.jnt_qposadr[self.model.body_jntadr[self.body_id(name)]]
+        data.qpos[start : start + 3] = T_world_object.translation
+        data.qpos[start + 3 : start + 7] = wxyz(quaternion_of(T_world_object))
 
     def _bodies_below(self, root: str) -> NDArray[np.bool_]:
         """Return a mask over all bodies: the named one and everything attached to it."""
@@ -338,6 +340,28 @@ class World:
         contact = self.data.contact
         geoms = contact.geom
         return self._pair_mask(first, second)[geoms[:, 0], geoms[:, 1]] & (contact.efc_address >= 0)
+
+    def carried_objects(self, names: Iterable[str]) -> dict[str, str]:
+        """Return which of some free bodies the robot carries: touched by it and by nothing else.
+
+        Args:
+            names: Bodies to ask about.
+
+        Returns:
+            The wrist link of the hand that carries each, by the body's name; several hands may touch it, the first one
+            of the robot's effectors counts.
+        """
+        wrists = [self.robot.frame(effector.frame).link for effector in self.robot.effectors.values()]
+        bodies = self.model.geom_bodyid[self.data.contact.geom[self.data.contact.efc_address >= 0]]
+        robot = self._mask(self.robot.base_link)
+        found = {}
+        for name in names:
+            mine = self._mask(name)[bodies]
+            others = bodies[:, ::-1][mine]
+            hands = [link for link in wrists if self._mask(link)[others].any()]
+            if hands and robot[others].all() and not self.is_fixed(name):
+                found[name] = hands[0]
+        return found
 
     def contacts(self, ignore: Iterable[tuple[str, str]] = ()) -> list[Contact]:
         """Return all contact points that carry force, except those between the ignored pairs of bodies."""

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from supple.tasks import Environment, task_named
+
+sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from supple.cli.output import console, guarded, print_json
 from supple.episodes import Ledger
@@ -25,7 +25,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON
 def tasks_command(json: Json = False) -> None:
     """List the tasks."""
     tasks = [task_named(name) for name in task_names()]
-    table = Table("task", "what it is", "robot", "skills", "distributions")
+    table = Table(Column("task", no_wrap=True), "what it is", "robot", "skills", "distributions")
     for task in tasks:
         skills = ", ".join(f"{skill.name} ({skill.effector}, {skill.reference})" for skill in task.skills)
         table.add_row(task.name, task.summary, task.robot.name, skills, ", ".join(task.distributions))

@@ -157,11 +157,13 @@ def g1_joints() -> JointTable:
 
 
 def _effector(side: str, sign: int) -> Effector:
-    # "flat" folds the thumb out of the way and keeps the fingers on their stops: a plate to press with.
+    # "flat" folds the thumb out of the way and keeps the fingers on their stops: a plate to press with. "fist" curls
+    # the outer links farther than "closed", so that finger tips, too, come to lie on a thin handle.
     postures = {
         "open": (0.0,) * 7,
         "flat": (0.0, sign * 1.0, sign * 1.2, 0.0, 0.0, 0.0, 0.0),
         "closed": (0.0, sign * 1.0, sign * 1.25, *([-sign * 1.2] * 4)),
+        "fist": (0.0, sign * 1.0, sign * 1.6, *([-sign * 1.3, -sign * 1.7] * 2)),
     }
     return Effector(f"{side}_hand", f"{side[0]}_gripper", f"{side}_arm", f"{side}_hand", postures)
 

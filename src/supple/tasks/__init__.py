@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from supple.errors import UnknownNameError
 from supple.tasks.box_lift import BoxLift
+from supple.tasks.drill_lift import DrillLift
+from supple.tasks.drill_pick_place import DrillPickPlace
 from supple.tasks.environment import Environment
+from supple.tasks.push_button import PushButton
 from supple.tasks.task import Criterion, Layout, Skill, Task
 
 __all__ = ["Criterion", "Environment", "Layout", "Skill", "Task", "task_named", "task_names"]
 
-_TASKS: dict[str, type[Task]] = {BoxLift.name: BoxLift}
+_TASKS: dict[str, type[Task]] = {task.name: task for task in (BoxLift, DrillLift, DrillPickPlace, PushButton)}
 
 
 def task_names() -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import mujoco
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from supple.geometry import pose_from_xyyaw
@@ -16,7 +15,11 @@ from supple.robots import Robot, g1
 from supple.sim.g1_model import g1_spec
 from supple.sim.viewpoint import Viewpoint
 from supple.sim.world import World
-from supple.tasks.furniture import ERGO_TABLE_TOP, add_cardboard_box, add_ergo_table
+from supple.tasks.criteria import above, clear_of, upright
+from supple.tasks.distribution import Ranges, draw, middle
+from supple.tasks.furniture import ERGO_TABLE_TOP, add_ergo_table
+from supple.tasks.objects import add_cardboard_box
+from supple.tasks.postures import hands_raised
 from supple.tasks.task import Criterion, Layout, Skill, Task
 
 __all__ = ["BoxLift"]
@@ -28,7 +31,7 @@ _NOMINAL_MASS = 0.75
 
 # Ranges of the uniform distributions as published (HumanoidMimicGen), around the nominal layout: table x, y [m] and yaw
 # [rad]; box x, y [m] relative to the table's position, in world axes, and yaw [rad]; robot x, y [m] and yaw [rad].
-_RANGES: Mapping[str, Mapping[str, tuple[float, float]]] = {
+_RANGES: Mapping[str, Ranges] = {
     "D0": {
         "table_x": (-0.02, 0.02), "table_y": (-0.02, 0.02), "table_yaw": (-0.063, 0.063),
         "box_x": (-0.26, -0.24), "box_y": (-0.02, 0.02), "box_yaw": (-0.031, 0.031),
@@ -79,31 +82,17 @@ class BoxLift(Task):
         return spec
 
     def start_posture(self) -> NDArray[np.float64]:
-        """Return the joint positions (43,) in [rad] at the start: standing, hands flat, wide apart and at box height.
-
-        Held like this (28 cm ahead, 26 cm to each side, 98 cm high) they pass above the table's edge and beside the box
-        while the robot walks up to it.
-        """
-        joints = self.robot.joints
-        q = joints.home.copy()
-        for side, sign in (("left", 1.0), ("right", -1.0)):
-            # Roll and yaw axes are mirrored between the arms, pitch axes are not.
-            mirror = np.array([1.0, sign, sign, 1.0, sign, 1.0, sign])
-            q[joints.group(f"{side}_arm")] = mirror * np.array([0.16, 0.37, 0.60, -0.78, -0.57, 0.77, -0.01])
-            effector = self.robot.effector(f"{side}_hand")
-            q[joints.group(effector.fingers)] = effector.postures["flat"]
-        return q
+        """Return the joint positions (43,) in [rad] at the start: standing, hands raised and flat."""
+        return hands_raised(self.robot, {"left_hand": "flat", "right_hand": "flat"})
 
     def sample(self, distribution: str, rng: np.random.Generator) -> Layout:
         """Draw table, box, robot start and box mass."""
         self.check_distribution(distribution)
-        ranges = _RANGES[distribution]
-        drawn = {name: float(rng.uniform(*interval)) for name, interval in ranges.items()}
-        return self._layout(drawn, float(rng.uniform(*_BOX_MASS)))
+        return self._layout(draw(_RANGES[distribution], rng), float(rng.uniform(*_BOX_MASS)))
 
     def nominal(self) -> Layout:
         """Return the middle of D0 with a box of 0.75 kg."""
-        return self._layout({name: 0.5 * (low + high) for name, (low, high) in _RANGES["D0"].items()}, _NOMINAL_MASS)
+        return self._layout(middle(_RANGES["D0"]), _NOMINAL_MASS)
 
     def _layout(self, drawn: Mapping[str, float], mass: float) -> Layout:
         table_x, table_y = 2.0 + drawn["table_x"], drawn["table_y"]
@@ -122,14 +111,11 @@ class BoxLift(Task):
 
     def criteria(self, world: World) -> Iterator[Criterion]:
         """Box off the table and 10 cm above it, both hands within 0.4 m of it, robot upright."""
-        box: pin.SE3 = world.object_pose("box")
-        height, wanted = float(box.translation[2]), ERGO_TABLE_TOP + 0.1
-        yield Criterion("box_height", height, height > wanted, f"box at {height:.3f} m, wanted above {wanted:.2f} m")
-        on_table = world.touching("box", "table")
-        yield Criterion("box_off_table", not on_table, not on_table, "the box must not touch the table")
-        hands = [float(np.linalg.norm(world.link_pose(f"{side}_wrist").translation - box.translation)) for side in "lr"]
+        yield above(world, "box", ERGO_TABLE_TOP + 0.1)
+        yield clear_of(world, "box", "table")
+        box = world.object_pose("box").translation
+        hands = [float(np.linalg.norm(world.link_pose(f"{side}_wrist").translation - box)) for side in "lr"]
         yield Criterion(
             "hand_distance", max(hands), max(hands) < 0.4, f"farthest hand {max(hands):.3f} m, wanted below 0.4 m"
         )
-        upright = float(world.object_pose(self.robot.base_link).rotation[2, 2])
-        yield Criterion("upright", upright, upright > 0.8, f"pelvis upright {upright:.2f}, wanted above 0.8")
+        yield upright(world, self.robot)

@@ -82,6 +82,8 @@ class Task(ABC):
         skills: What is taught, in order per hand.
         coordination: Pairs of skills (by index) that start together.
         precedence: Pairs of skills (by index) of which the first must be finished before the second starts.
+        sides: Angles in [rad] by which the robot's place may be turned about where the hands work, 0 being the place of
+            the demonstration: for objects that lie any way round and cannot always be come at from the same side.
         hold: How long the success test must hold at the end, in [s].
         contact_pairs: Pairs of bodies whose contact force is recorded.
         grasp_pairs: Those of them that must be in contact at the end; one that is not tells that an object was lost.
@@ -94,6 +96,7 @@ class Task(ABC):
     skills: ClassVar[tuple[Skill, ...]]
     coordination: ClassVar[tuple[tuple[int, int], ...]] = ()
     precedence: ClassVar[tuple[tuple[int, int], ...]] = ()
+    sides: ClassVar[tuple[float, ...]] = (0.0,)
     hold: ClassVar[float] = 1.0
     distributions: ClassVar[tuple[str, ...]] = ("D0", "D1")
     contact_pairs: ClassVar[tuple[tuple[str, str], ...]] = ()

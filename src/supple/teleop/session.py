@@ -37,7 +37,7 @@ class TeleopTick:
     Attributes:
         action: The action, shape (contract.size,).
         command: The joint command to write to the body.
-        targets: World pose that each effector is sent to.
+        targets: World pose that each effector is sent to; where it is for one that is not steered.
         events: What the operator asked for: start, stop, discard, quit or mark:<label>.
         engaged: Whether the hands follow the device.
         refused: Why engagement was refused, if it was.
@@ -109,7 +109,7 @@ class TeleopSession:
         command = self.controller.step(state, self._interval)
         self._commanded = command.q
         return TeleopTick(
-            action, command, dict(self._targets or view.effectors), given.events, self._clutch.engaged, refused
+            action, command, {**view.effectors, **self._targets}, given.events, self._clutch.engaged, refused
         )
 
     def home(self, state: RobotState, longest: float = np.inf) -> tuple[RobotCommand, bool]:

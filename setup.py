@@ -21,8 +21,16 @@ NODES = (
     "teleop_recorder",
     "wrench_observer",
 )
+
+
+def pins(name: str) -> list[str]:
+    """Return the pinned packages of a requirements file."""
+    lines = (ROOT / f"requirements/{name}.txt").read_text().splitlines()
+    return [line for line in lines if line and line[0] != "#"]
+
+
 # The pins are Supple's requirements too, so that `supple doctor` can compare what is installed with them.
-PINS = [line for line in (ROOT / "requirements/runtime.txt").read_text().splitlines() if line and line[0] != "#"]
+PINS = pins("runtime")
 SHARED = ("config", "launch", "rviz", "seeds", "urdf")
 
 
@@ -58,6 +66,7 @@ setup(
     # An editable installation links these (scripts/setup.sh); copies would grow stale with the first edit.
     data_files=[] if "editable_wheel" in sys.argv else shared_files(),
     install_requires=["setuptools", *PINS],
+    extras_require={"ray": pins("ray")},
     zip_safe=True,
     entry_points={
         "console_scripts": [

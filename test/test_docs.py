@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 
 from supple.cli.main import app
 from supple.episodes.ledger import AttemptRecord, Origin
@@ -166,8 +167,8 @@ def test_action_contract():
 
 
 def test_settings():
-    shown = {codes(row[0])[0]: float(row[1]) for row in table(section("generation.md", "Settings"), "setting")}
-    assert shown == {name: float(value) for name, value in GenerationSettings().model_dump().items()}
+    shown = {codes(row[0])[0]: yaml.safe_load(row[1]) for row in table(section("generation.md", "Settings"), "setting")}
+    assert shown == GenerationSettings().model_dump()
 
 
 def test_ledger_fields_and_origins():

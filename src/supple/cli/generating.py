@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -14,16 +15,28 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from supple.cli.output import console, guarded, print_json
 from supple.cli.places import find_seed
 from supple.episodes import AttemptRecord
-from supple.errors import TaskError
-from supple.generation import GenerationSettings, GenerationSummary, Job, generate
+from supple.errors import SettingError, TaskError
+from supple.generation import GenerationSettings, GenerationSummary, Job, attempts_on_ray, generate
 
 __all__ = ["generate_command", "run_generation"]
 
+Engine = Literal["processes", "ray"]
+Strategy = Literal["supple", "dexmimicgen_plus"]
+
 
 def run_generation(
-    job: Job, folder: Path, attempts: int | None, episodes: int | None, workers: int
+    job: Job, folder: Path, attempts: int | None, episodes: int | None, workers: int, **how: Any
 ) -> GenerationSummary:
-    """Generate with a progress bar that shows rate, retained and the most frequent reason."""
+    """Generate with a progress bar that shows rate, retained and the most frequent reason.
+
+    Args:
+        job: What to make.
+        folder: The dataset's folder.
+        attempts: So many attempts, or ...
+        episodes: ... so many episodes.
+        workers: Attempts under way at once.
+        **how: The ``engine`` of ``generate``, if another than processes of this machine.
+    """
     reasons: Counter[str] = Counter()
     columns = (
         SpinnerColumn(),
@@ -48,7 +61,7 @@ def run_generation(
             total = attempts if attempts is not None else episodes
             progress.update(bar, visible=True, description=what, total=total, completed=done, note=escape(note))
 
-        return generate(job, folder, attempts=attempts, episodes=episodes, workers=workers, on_attempt=show)
+        return generate(job, folder, attempts=attempts, episodes=episodes, workers=workers, on_attempt=show, **how)
 
 
 @guarded
@@ -59,21 +72,35 @@ def generate_command(
     episodes: Annotated[int | None, typer.Option(min=0, help="Go on until so many episodes are retained.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     distribution: Annotated[str, typer.Option(help="Initial distribution, D0 (narrow) or D1 (wide).")] = "D0",
-    workers: Annotated[int, typer.Option(min=1, help="Processes; the result does not depend on it.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Attempts at once; the result does not depend on it.")] = 1,
     source: Annotated[Path | None, typer.Option("--from", help="Seed demonstration; Supple's own if absent.")] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="Where attempts run: processes of this machine, or Ray.")
+    ] = "processes",
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster, as host:port or 'auto'; one on this machine if absent.")
+    ] = None,
     arm_noise: Annotated[
         float | None, typer.Option(min=0.0, max=0.2, help="Motion noise on arm targets in rad.")
     ] = None,
+    strategy: Annotated[
+        Strategy, typer.Option(help="How attempts are made: Supple's way, or the baseline's.")
+    ] = "supple",
     keep_rejected: Annotated[bool, typer.Option(help="Keep rejected episodes in rejected.hdf5.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object, last.")] = False,
 ) -> None:
     """Turn one demonstration into many physically checked episodes."""
     if (attempts is None) == (episodes is None):
         raise TaskError("give either --attempts N or --episodes N")
-    settings = GenerationSettings() if arm_noise is None else GenerationSettings(arm_noise=arm_noise)
+    if address is not None and engine != "ray":
+        raise SettingError(f"--address is for --engine ray, got --engine {engine}")
+    how = {"engine": partial(attempts_on_ray, address=address)} if engine == "ray" else {}
+    settings = GenerationSettings(strategy=strategy)
+    if arm_noise is not None:
+        settings = GenerationSettings(strategy=strategy, arm_noise=arm_noise)
     job = Job(task, distribution, seed, find_seed(task, source), settings, keep_rejected)
     try:
-        summary = run_generation(job, out, attempts, episodes, workers)
+        summary = run_generation(job, out, attempts, episodes, workers, **how)
     except KeyboardInterrupt:
         console.print(f"interrupted; what was made is safe in {out}; the same command carries on")
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from supple.generation.engine import Job
 from supple.generation.generate import GenerationSummary, generate
+from supple.generation.ray_engine import attempts_on_ray
 from supple.generation.settings import GenerationSettings
 
-__all__ = ["GenerationSettings", "GenerationSummary", "Job", "generate"]
+__all__ = ["GenerationSettings", "GenerationSummary", "Job", "attempts_on_ray", "generate"]

@@ -7,32 +7,40 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
 from supple.control.base_motion import WaypointController, WaypointStatus
+from supple.control.path_following import PathFollower
 from supple.control.steady_base import SteadyBase
 from supple.control.whole_body import WholeBodyController
 from supple.episodes import AttemptRecord, Episode, Origin, Outcome, Seed
 from supple.episodes.recorder import EpisodeRecorder
 from supple.episodes.versions import current_versions
-from supple.errors import SceneError
+from supple.errors import PlanningError, SceneError
+from supple.generation.approach_planning import ApproachPlanner
 from supple.generation.constraints import compile_groups
 from supple.generation.placement import Placement, PlacementPlanner
 from supple.generation.settings import GenerationSettings
 from supple.generation.sources import SkillSource, skill_sources
+from supple.generation.walk_planning import WalkPlanner
 from supple.geometry import interpolate_pose, minimum_jerk, yaw_of
 from supple.kinematics.whole_body_ik import WholeBodyIK
+from supple.planning.timing import time_path
 from supple.robots.g1 import ARM_GROUPS
-from supple.sim.clearance import ClearanceChecker
+from supple.sim.clearance import ClearanceChecker, Overlap
 from supple.tasks import Environment, Layout, Task
 
 __all__ = ["AttemptRunner"]
 
 Array = NDArray[np.float64]
+
+# Distance to the demonstrated place to stand in [m] below which a group may begin without a walk.
+_NEAR = 0.12
+# Largest joint acceleration in [rad/s^2] of an approach that leads round something.
+_APPROACH_ACCELERATION = 4.0
 
 
 class _RejectionError(Exception):
@@ -55,6 +63,13 @@ def _initial_of(layout: Layout) -> dict[str, list[float]]:
     poses = {f"object/{name}": pose for name, pose in layout.objects.items()} | {"robot": layout.T_world_base}
     rows = {name: [*map(float, pose.translation), yaw_of(pose)] for name, pose in poses.items()}
     return rows | {f"material/{name}": [float(value)] for name, value in layout.materials.items()}
+
+
+class _NoClearance(ClearanceChecker):
+    """Finds nothing in the way."""
+
+    def overlaps(self, T_world_base: pin.SE3, q: Array, tolerance: float = 0.0) -> list[Overlap]:
+        return []
 
 
 class AttemptRunner:
@@ -81,7 +96,8 @@ class AttemptRunner:
         self._environment = Environment(task)
         self._controller = WholeBodyController(self._robot)
         self._ik = WholeBodyIK(self._robot)
-        self._clearance = ClearanceChecker(self._environment.world)
+        self._clearance = (ClearanceChecker if settings.collision_checks else _NoClearance)(self._environment.world)
+        self._approaches = ApproachPlanner(self._robot, self._clearance)
         self._upper = self._controller.upper_body.indices
         self._arms = np.isin(self._upper, self._robot.joints.group(*ARM_GROUPS))
         group = self._robot.joints.group
@@ -122,6 +138,9 @@ class AttemptRunner:
                 origin, reason = self._blame(outcome), outcome.reason
         except _RejectionError as rejection:
             origin, reason = rejection.origin, rejection.reason
+            outcome = Outcome(False, self._environment.outcome().measures, reason)
+        except PlanningError as error:
+            origin, reason = Origin.PLANNING, str(error)
             outcome = Outcome(False, self._environment.outcome().measures, reason)
         except SceneError as error:
             origin, reason, outcome = Origin.CONTACT, str(error), Outcome(False, {}, str(error))
@@ -170,39 +189,63 @@ class AttemptRunner:
     def _go_to(self, sources: Sequence[SkillSource]) -> Array:
         """Walk to where the group of skills can be done and return the configuration that begins it from there."""
         planner = PlacementPlanner(self._ik, self._clearance)
+        if not self._settings.planning:
+            return self._go_where_shown(sources, planner)
         for walks in range(self._settings.replans + 2):
             paths, postures = self._paths(sources)
             with self._stage("plan"):
+                carried = self._environment.world.carried_objects(self._task.objects)
+                self._clearance.carry(carried)
                 here = self._base()
                 # Never walk for a group that can be done from here.
-                start = planner.reach(here, self._q, paths, postures) if self._near(sources, here) else None
+                near = walks > 0 or self._near(sources, here)
+                start = planner.reach(here, self._q, paths, postures) if near else None
                 placement: Placement | None = None
                 if start is None and walks <= self._settings.replans:
-                    reference = sources[0]
-                    nominal = self._reference(reference) * reference.T_reference_base
                     height = self._robot.standing_height
-                    limit = self._settings.placements
-                    placement = planner.find(nominal, height, self._q, paths, postures, limit)
+                    limit, sides = self._settings.placements, self._task.sides
+                    nominal, ways, leads_to = self._shown_place(sources), None, None
+                    if self._settings.collision_checks:
+                        ways = WalkPlanner(self._environment.world, here, self._q, list(carried))
+                        leads_to = ways.leads_to
+                    placement = planner.find(nominal, height, self._q, paths, postures, limit, sides, leads_to)
                     if placement is None:
-                        raise _RejectionError(Origin.PLANNING, self._no_placement(planner.failures))
+                        failures = planner.failures, ways.failures if ways else ()
+                        raise _RejectionError(Origin.PLANNING, self._no_placement(*failures))
             if start is not None:
                 return start.q
             if placement is None:
                 break
             with self._stage("walk"):
-                self._walk(placement.T_world_base)
+                self._walk(placement.T_world_base, ways)
+            if not self._settings.replanning:
+                return placement.start.q
         raise _RejectionError(
             Origin.PLANNING,
             f"after walking {walks} times the robot still stands out of reach"
             + (f": {planner.failures[-1]}" if planner.failures else ""),
         )
 
+    def _shown_place(self, sources: Sequence[SkillSource]) -> pin.SE3:
+        """Return where the demonstration stood, carried over to where the object is now."""
+        return self._reference(sources[0]) * sources[0].T_reference_base
+
+    def _go_where_shown(self, sources: Sequence[SkillSource], planner: PlacementPlanner) -> Array:
+        """Walk straight to where the demonstration stood and return the configuration that begins the skills there."""
+        with self._stage("walk"):
+            self._walk(self._shown_place(sources))
+        with self._stage("plan"):
+            start = planner.reach(self._base(), self._q, *self._paths(sources))
+        if start is None:
+            raise _RejectionError(Origin.PLANNING, f"out of reach from where it was shown: {planner.failures[-1]}")
+        return start.q
+
     def _near(self, sources: Sequence[SkillSource], here: pin.SE3) -> bool:
-        nominal = self._reference(sources[0]) * sources[0].T_reference_base
-        return float(np.linalg.norm(nominal.translation[:2] - here.translation[:2])) < 0.35
+        """Tell whether the robot stands where the demonstration did: leaning far out of a chance place tips it over."""
+        return float(np.linalg.norm(self._shown_place(sources).translation[:2] - here.translation[:2])) < _NEAR
 
     @staticmethod
-    def _no_placement(failures: Sequence[str]) -> str:
+    def _no_placement(failures: Sequence[str], unreached: Sequence[str]) -> str:
         kinds = {
             "inside": "furniture in the way",
             "outside the feet": "out of balance",
@@ -210,17 +253,21 @@ class AttemptRunner:
             "rad/s": "arms too slow for the path",
         }
         counts = {text: sum(key in failure for failure in failures) for key, text in kinds.items()}
+        counts["no way to walk there"] = len(unreached)
         why = ", ".join(f"{text} {count} times" for text, count in counts.items() if count)
-        return f"no place to stand among {len(failures)} tried: {why}; e.g. {failures[0]}"
+        tried = [*unreached, *failures]
+        return f"no place to stand among {len(tried)} tried: {why}; e.g. {tried[0]}"
 
-    def _walk(self, goal: pin.SE3) -> None:
-        controller = WaypointController(
-            self._robot,
-            self._settings.arrival_tolerance,
-            self._settings.arrival_yaw_tolerance,
-            stance=self._controller.stance,
-        )
-        controller.start(goal)
+    def _walk(self, goal: pin.SE3, ways: WalkPlanner | None = None) -> None:
+        tolerances = self._settings.arrival_tolerance, self._settings.arrival_yaw_tolerance
+        stance = self._controller.stance
+        controller: WaypointController | PathFollower
+        if ways is None or ways.path is None:
+            controller = WaypointController(self._robot, *tolerances, stance=stance)
+            controller.start(goal)
+        else:
+            controller = PathFollower(self._robot, *tolerances, stance=stance, replan=ways.path_from)
+            controller.start(ways.path)
         for _ in range(round(self._settings.walk_timeout / self._dt)):
             velocity = controller.step(self._state, self._dt)
             if controller.status is WaypointStatus.ARRIVED:
@@ -235,50 +282,20 @@ class AttemptRunner:
 
     def _approach(self, goal: Array) -> None:
         """Move waist and arms in joint space to where the skills begin, round what is in the way."""
-        start = self._q.copy()
-        way = self._joint_path(start, goal)
-        for begin, end in pairwise(way):
-            # Peak speed of a minimum-jerk motion is 1.875 times its mean.
-            duration = max(0.3, 1.875 * float(np.abs(end - begin).max()) / self._settings.approach_speed)
-            steps = max(1, round(duration / self._dt))
-            for i in range(1, steps + 1):
-                self._q = begin + minimum_jerk(i / steps) * (end - begin)
+        start, speed = self._q.copy(), self._settings.approach_speed
+        planned = self._settings.planning
+        way = self._approaches.way(self._base(), start, goal, self._rng) if planned else np.array([start, goal])
+        if len(way) > 2:
+            for q in time_path(way, speed, _APPROACH_ACCELERATION, self._dt).positions[1:]:
+                self._q = q.copy()
                 self._tick(self._q)
-
-    def _joint_path(self, start: Array, goal: Array) -> list[Array]:
-        """Return joint-space way points from start to goal that keep clear of scene and self."""
-        base, floor_depth = self._base(), 0.004
-        resting = {(o.link, o.other): o.depth for q in (start, goal) for o in self._clearance.overlaps(base, q, 0.0)}
-
-        def blocked(begin: Array, end: Array) -> str | None:
-            for fraction in np.linspace(0.0, 1.0, max(3, int(np.abs(end - begin).max() / 0.08))):
-                for overlap in self._clearance.overlaps(base, begin + fraction * (end - begin), floor_depth):
-                    if overlap.depth > resting.get((overlap.link, overlap.other), 0.0) + floor_depth:
-                        return f"{overlap.link} would be {100 * overlap.depth:.1f} cm inside {overlap.other}"
-            return None
-
-        first = blocked(start, goal)
-        if first is None:
-            return [start, goal]
-        # Over the obstacle: lift both ends' hands and spread them, and pass between those.
-        for up, out in ((0.08, 0.06), (0.15, 0.1), (0.22, 0.12), (0.3, 0.05)):
-            vias = [self._raised(q, up, out) for q in (start, goal)]
-            way = [start, *(via for via in vias if via is not None), goal]
-            if all(blocked(a, b) is None for a, b in pairwise(way)):
-                return way
-        raise _RejectionError(Origin.PLANNING, f"no free way for the arms to where the skill begins: {first}")
-
-    def _raised(self, q: Array, up: float, out: float) -> Array | None:
-        base = self._base()
-        model = self._ik.kinematics
-        names = list(self._robot.effectors)
-        poses = model.frame_poses(model.configuration(base, q), *(self._robot.effector(n).frame for n in names))
-        targets = {}
-        for name, pose in zip(names, poses, strict=True):
-            side = np.sign(base.actInv(pose).translation[1])
-            targets[name] = pin.SE3(pose.rotation, pose.translation + base.rotation @ np.array([0.0, side * out, up]))
-        solution = self._ik.solve(base, q, targets, position_tolerance=0.03, orientation_tolerance=0.3)
-        return solution.q if solution.converged else None
+            return
+        # Peak speed of a minimum-jerk motion is 1.875 times its mean.
+        duration = max(0.3, 1.875 * float(np.abs(goal - start).max()) / speed)
+        steps = max(1, round(duration / self._dt))
+        for i in range(1, steps + 1):
+            self._q = start + minimum_jerk(i / steps) * (goal - start)
+            self._tick(self._q)
 
     def _run_skills(self, sources: Sequence[SkillSource]) -> dict[str, pin.SE3]:
         """Track the adapted hand paths step by step; returns the last targets."""
@@ -295,7 +312,7 @@ class AttemptRunner:
         )
         self._begin_posture = self._q.copy()
         self._steady.reset()
-        steps = self._settings.interpolation_steps
+        steps = self._entry_steps(entry, adapted)
         targets: dict[str, pin.SE3] = {}
         for i in range(1, steps + 1):
             targets = {name: interpolate_pose(entry[name], path[0], i / steps) for name, path in adapted.items()}
@@ -306,6 +323,10 @@ class AttemptRunner:
             for source in sources:
                 self._finished[self._signal(source)] = i + 1 >= source.steps
         return targets
+
+    def _entry_steps(self, entry: Mapping[str, pin.SE3], adapted: Mapping[str, Sequence[pin.SE3]]) -> int:
+        """Return over how many steps the hands are led from where they are to where the skills begin."""
+        return self._settings.interpolation_steps
 
     def _track(self, targets: Mapping[str, pin.SE3], sources: Sequence[SkillSource], step: int, noisy: bool) -> None:
         posture = self._begin_posture.copy()
@@ -339,7 +360,8 @@ class AttemptRunner:
         if noise is not None:
             executed[: self._upper.size] += noise
         executed = self._controller.command(executed)
-        sent = targets or effectors
+        # A hand that no skill moves is sent where it is.
+        sent = {**effectors, **(targets or {})}
         self._recorder.act(action, executed, sent, self._finished)
         environment.body.write(self._controller.step(state, self._dt))
         self._state = environment.body.read()

@@ -20,12 +20,14 @@ from types import MappingProxyType
 from supple.episodes import AttemptRecord, Episode, load_seed
 from supple.errors import SceneError
 from supple.generation.attempt import AttemptRunner
+from supple.generation.dexmimicgen_plus import DexMimicGenPlus
 from supple.generation.settings import GenerationSettings
 from supple.tasks import task_named
 
-__all__ = ["Job", "attempts_in_order"]
+__all__ = ["Job", "Result", "attempts_in_order", "picklable_mappings"]
 
 Result = tuple[AttemptRecord, Episode | None]
+"""The record of an attempt, and its episode if it is to be kept."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Job:
 
     def runner(self) -> AttemptRunner:
         """Make what runs attempts in this process."""
-        return AttemptRunner(task_named(self.task), load_seed(self.seed_file), self.seed_file.name, self.settings)
+        kind = DexMimicGenPlus if self.settings.strategy == "dexmimicgen_plus" else AttemptRunner
+        return kind(task_named(self.task), load_seed(self.seed_file), self.seed_file.name, self.settings)
 
     def run(self, runner: AttemptRunner, attempt: int) -> Result:
         """Make one attempt."""
@@ -65,7 +68,8 @@ def _restore_mapping(items: dict[str, object]) -> MappingProxyType[str, object]:
     return MappingProxyType(items)
 
 
-def _picklable_mappings() -> None:
+def picklable_mappings() -> None:
+    """Let this process send and receive episodes."""
     # Episodes hold read-only mappings, which pickle does not know.
     copyreg.pickle(MappingProxyType, lambda mapping: (_restore_mapping, (dict(mapping),)))
 
@@ -79,7 +83,7 @@ def _exit_with_parent() -> None:
 
 def _start_worker(job: Job) -> None:
     global _worker
-    _picklable_mappings()
+    picklable_mappings()
     # Ctrl-C is the parent's to handle; a parent that is killed takes its workers along.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
@@ -109,7 +113,7 @@ def attempts_in_order(job: Job, indices: Iterable[int], workers: int) -> Iterato
         for index in indices:
             yield job.run(runner, index)
         return
-    _picklable_mappings()
+    picklable_mappings()
     source = iter(indices)
     waiting: list[int] = []
     deaths: dict[int, int] = {}

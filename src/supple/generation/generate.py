@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from supple import __version__
 from supple.episodes import AttemptRecord, DatasetCard, DatasetWriter, load_seed
 from supple.episodes.versions import current_versions
 from supple.errors import TaskError
-from supple.generation.engine import Job, attempts_in_order
+from supple.generation.engine import Job, Result, attempts_in_order
 from supple.generation.sources import skill_sources
 from supple.tasks import task_named
 
@@ -88,12 +88,13 @@ def generate(
     attempts: int | None = None,
     episodes: int | None = None,
     workers: int = 1,
+    engine: Callable[[Job, Iterable[int], int], Iterator[Result]] = attempts_in_order,
     on_attempt: Callable[[AttemptRecord, GenerationSummary], None] | None = None,
 ) -> GenerationSummary:
     """Make a dataset, or carry on one that was interrupted.
 
-    The same job gives the same ``demos.hdf5`` byte for byte, whatever the number of workers and however often it was
-    interrupted.
+    The same job gives the same ``demos.hdf5`` byte for byte, whatever the engine, the number of workers and however
+    often it was interrupted.
 
     Args:
         job: What to make.
@@ -101,6 +102,7 @@ def generate(
         attempts: Exactly so many attempts in all, or ...
         episodes: ... as many as it takes to retain this number of episodes.
         workers: Number of processes.
+        engine: What makes the attempts: processes of this machine, or ``attempts_on_ray``.
         on_attempt: Called after each attempt with its record and the summary so far.
 
     Raises:
@@ -125,7 +127,7 @@ def generate(
             return episodes is not None and summary.retained >= episodes and not writer.redo
 
         planned = _planned(writer, attempts, limit)
-        results = attempts_in_order(job, planned, workers) if not enough() else iter(())
+        results = engine(job, planned, workers) if not enough() else iter(())
         try:
             for record, episode in results:
                 stored = writer.add(record, episode)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,14 @@ _ARMS = ("left_arm", "right_arm")
 _BACK = (0.0, -0.03, 0.03, -0.06, -0.09, -0.12, -0.15, -0.18, -0.22)
 _SIDE = (0.0, 0.06, -0.06, 0.12, -0.12)
 _TURN = (0.0, 0.15, -0.15, 0.3, -0.3)
+
+
+def _turned(place: Array, pivot: Array, angle: float) -> Array:
+    """Return a place (x, y, yaw) turned about a point by an angle in [rad]."""
+    if angle == 0.0:
+        return place
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([*(pivot + np.array([[c, -s], [s, c]]) @ (place[:2] - pivot)), place[2] + angle])
 
 
 @dataclass(frozen=True)
@@ -148,6 +156,8 @@ class PlacementPlanner:
         paths: Mapping[str, Sequence[pin.SE3]],
         postures: Array,
         limit: int,
+        sides: Sequence[float] = (0.0,),
+        accept: Callable[[pin.SE3], bool] | None = None,
     ) -> Placement | None:
         """Return a place to stand, or None; :attr:`failures` then says what was wrong with each.
 
@@ -158,12 +168,19 @@ class PlacementPlanner:
             paths: Hand targets over time, by effector.
             postures: Joint positions of the demonstration over time, shape (steps, n).
             limit: Most places to try that are clear.
+            sides: Angles in [rad] by which the place may be turned about where the hands work: from which sides.
+            accept: Asked last whether a place will do, e.g. whether there is a way to it.
         """
         self.failures = []
-        x, y, yaw = xyyaw_of(nominal)
-        offsets = sorted(itertools.product(_BACK, _SIDE, _TURN), key=lambda o: abs(o[0]) + abs(o[1]) + 0.3 * abs(o[2]))
+        work = np.mean([pose.translation[:2] for path in paths.values() for pose in path], axis=0)
+        around = {angle: _turned(xyyaw_of(nominal), work, angle) for angle in sides}
+        offsets = sorted(
+            itertools.product(sides, _BACK, _SIDE, _TURN),
+            key=lambda o: abs(o[1]) + abs(o[2]) + 0.3 * (abs(o[3]) + abs(o[0])),
+        )
         tried = 0
-        for back, side, turn in offsets:
+        for angle, back, side, turn in offsets:
+            x, y, yaw = around[angle]
             c, s = np.cos(yaw), np.sin(yaw)
             base = pose_from_xyyaw(x + c * back - s * side, y + s * back + c * side, yaw + turn, height)
             if not self.clear(base, q):
@@ -172,6 +189,6 @@ class PlacementPlanner:
                 break
             tried += 1
             start = self.reach(base, q, paths, postures)
-            if start is not None:
+            if start is not None and (accept is None or accept(base)):
                 return Placement(base, start)
         return None

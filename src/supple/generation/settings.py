@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["GenerationSettings"]
@@ -23,6 +25,12 @@ class GenerationSettings(BaseModel):
         hold_time: How long the last targets are held after the last skill, in [s].
         placements: Most places to stand (clear of furniture) that are tried before planning gives up.
         replans: How often a robot that ended up out of reach may walk again.
+        strategy: How an attempt is made: Supple's way, or that of DexMimicGen+, with which it is compared.
+        planning: Whether places to stand, ways round things and arm paths are planned; else the robot walks straight to
+            where the demonstration stood and moves its arms straight. This switch and the next two show what a part is
+            worth.
+        replanning: Whether arms are planned anew from where a walk really ended.
+        collision_checks: Whether what is planned keeps clear of the scene and of the robot itself.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,3 +45,7 @@ class GenerationSettings(BaseModel):
     hold_time: float = Field(default=2.0, ge=0.0)
     placements: int = Field(default=60, ge=1)
     replans: int = Field(default=2, ge=0)
+    strategy: Literal["supple", "dexmimicgen_plus"] = "supple"
+    planning: bool = True
+    replanning: bool = True
+    collision_checks: bool = True

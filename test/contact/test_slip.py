@@ -38,8 +38,11 @@ def motion(twist, time):
     return pin.SE3(pin.exp3(twist[3:] * time), twist[:3] * time)
 
 
-def run(twist, sliding=None, steps=60, estimator=None, names=tuple(PLACES), track=None, start_ns=0):
-    """Return the slip speeds over time of links that move with an object, plus what slides on its own in addition."""
+def run(twist, sliding=None, steps=60, estimator=None, names=tuple(PLACES), track=None, start_ns=0, rng=None):
+    """Return the slip speeds over time of links that move with an object, plus what slides on its own in addition.
+
+    With ``rng`` the tracked poses are as inexact as the settings expect.
+    """
     estimator = estimator or SlipEstimator(LAYOUTS)
     sliding = sliding or {}
     said = []
@@ -47,7 +50,12 @@ def run(twist, sliding=None, steps=60, estimator=None, names=tuple(PLACES), trac
         time, stamp = PERIOD * i, start_ns + round(1e9 * PERIOD * i)
         T_base_object = motion(np.asarray(twist, dtype=float), time)
         if track and i % track == 0:
-            estimator.observe_object(stamp, T_base_object)
+            seen = T_base_object
+            if rng:
+                position, rotation = estimator.settings.track_position, estimator.settings.track_rotation
+                turn = pin.exp3(rng.normal(0.0, rotation, 3)) @ seen.rotation
+                seen = pin.SE3(turn, seen.translation + rng.normal(0.0, position, 3))
+            estimator.observe_object(stamp, seen)
         links = {
             f"{name}_link": T_base_object
             * pin.SE3(np.eye(3), np.array(place) + time * np.asarray(sliding.get(name, np.zeros(3)), dtype=float))
@@ -78,6 +86,15 @@ def test_a_box_that_falls_between_still_hands_needs_a_tracker():
     seen = run([0.0, 0.0, -0.06, 0.0, 0.0, 0.0], falls, track=7)[-1]
     assert max(alone.values()) < 2e-3
     assert min(seen.values()) > 0.04
+
+
+def test_fingers_that_slide_slowly_together_are_found_by_an_inexact_tracker():
+    """A box that stays on the table: no finger sticks, and a pose is wrong by a third of the way since the last."""
+    rng = np.random.default_rng(5)
+    slow = run(np.zeros(6), {name: [0.0, 0.0, 0.02] for name in PLACES}, steps=400, track=7, rng=rng)[100:]
+    stuck = run(np.zeros(6), steps=400, track=7, rng=rng)[100:]
+    assert np.mean([speed >= 0.01 for row in slow for speed in row.values()]) > 0.6
+    assert np.mean([speed >= 0.01 for row in stuck for speed in row.values()]) < 0.05
 
 
 def test_a_finger_that_rubs_over_something_tracked_slips_alone():

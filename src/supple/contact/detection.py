@@ -26,7 +26,8 @@ class ContactSettings(BaseModel):
         broken_force: Normal force below which it ends in [N]; what lies between the two changes nothing.
         slip_speed: Speed across the sensor at which slip begins in [m/s].
         stick_speed: Speed below which it may end in [m/s].
-        stick_time: How long the speed must stay below that before it does in [s].
+        stick_time: How long the speed must stay below that before it does in [s]; two readings at 100 Hz, so that a
+            single slow one does not break a slip in two.
         hold_time: Time in contact and without slip after which an object counts as held in [s].
         longest_gap: Time between two readings in [s] after which what was known before them is forgotten.
     """
@@ -37,7 +38,7 @@ class ContactSettings(BaseModel):
     broken_force: float = Field(default=0.7, gt=0.0)
     slip_speed: float = Field(default=0.01, gt=0.0)
     stick_speed: float = Field(default=0.005, ge=0.0)
-    stick_time: float = Field(default=0.05, ge=0.0)
+    stick_time: float = Field(default=0.02, ge=0.0)
     hold_time: float = Field(default=0.2, ge=0.0)
     longest_gap: float = Field(default=0.5, gt=0.0)
 

@@ -12,6 +12,7 @@ from node_graph import Graph, NodeProcess
 from supple_interfaces.msg import JointCommand
 
 from supple.nodes.qos import COMMAND
+from supple.tasks import task_names
 
 # A node that hangs is found out by this; how long one takes is measured elsewhere.
 HANGING = 20.0
@@ -58,7 +59,7 @@ def test_nodes_end_with_code_0_and_actuators_damped(start, graph, numbers):
 def test_a_node_that_cannot_start_says_why_in_one_line(start):
     node = start("sim_bridge", task="juggling", camera=False)
     assert node.wait(HANGING) == 1
-    assert "UnknownNameError: unknown task 'juggling' (available: box_lift)" in node.output()
+    assert f"UnknownNameError: unknown task 'juggling' (available: {', '.join(task_names())})" in node.output()
     assert "Traceback" not in node.output()
 
 

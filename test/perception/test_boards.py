@@ -65,6 +65,10 @@ def test_what_is_no_picture_is_refused(image):
             "kind: charuco\ncolumns: 7\nrows: 5\nsquare: .04\nmarker: .03\ndictionary: DICT_4X4_51",
             "did you mean 'DICT_4X4_50'",
         ),
+        (
+            "kind: charuco\ncolumns: 20\nrows: 20\nsquare: .04\nmarker: .03",
+            "20 x 20 squares take 200 markers, 'DICT_4X4_50' has 50",
+        ),
         ("kind: chessboard\ncolumns: 8\nrows: 6\nsquare: .04", "turned by 180 deg"),
         ("kind: chessboard\ncolumns: 6\nrows: 6\nsquare: .04", "turned by 90 deg"),
         (

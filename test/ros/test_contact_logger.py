@@ -39,6 +39,14 @@ LAYOUT = PadLayout(
     np.full(TAXELS, AREA),
 )
 READY = 60.0
+WRIST_ON_A_WRONG_TOPIC = """
+kind: wrench
+name: wrist
+topic: joint_states
+frame: r_wrist
+rate: 100.0
+unit: N
+"""
 
 
 class Probe:
@@ -335,6 +343,30 @@ def test_a_message_at_odds_with_itself_is_one_line_and_the_next_is_taken(logger,
     assert "pressure" in lines[0]
 
 
+@pytest.mark.parametrize("fault", ["frame", "no taxels"])
+def test_a_sensor_that_cannot_be_used_costs_no_reading_of_another(logger, graph, probe, heard, fault):
+    message = fill_array(blank_array(LAYOUT), TactileReading(0, 0, 0, np.zeros(TAXELS), np.zeros(TAXELS)))
+    if fault == "frame":
+        message.header.frame_id = "nowhere"
+    else:
+        for field in ("position", "normal", "area", "pressure", "status"):
+            setattr(message, field, [])
+    publisher = graph.publisher(TactileArray, "tactile/stray", SENSOR)
+
+    def refused() -> bool:
+        publisher.publish(message)
+        return int(logger.state()[2].get("unusable readings", 0)) >= 3
+
+    graph.until(refused, "three refusals", READY)
+    made_at = probe.press(5.0)
+    wait_for(graph, heard, EventKind.MADE)
+    messages, _ = logger.finish()
+    assert made_at in [reading.sequence for reading in messages["/tactile/probe"]]
+    lines = [line for line in logger.process.output().splitlines() if "/tactile/stray" in line]
+    assert lines
+    assert "Traceback" not in logger.process.output()
+
+
 def test_a_log_survives_kill_9_and_its_name_is_not_used_twice(tmp_path, logger, graph, probe, heard):
     made_at = probe.press(5.0)
     wait_for(graph, heard, EventKind.MADE)
@@ -379,6 +411,25 @@ def test_wrong_parameters_end_the_node_with_one_line(tmp_path, parameters, said)
     errors = [line for line in node.output().splitlines() if "ERROR" in line]
     assert len(errors) == 1
     assert said in errors[0]
+    node.stop()
+
+
+def test_a_topic_that_is_logged_as_something_else_is_named(tmp_path):
+    folder = tmp_path / "sensors"
+    folder.mkdir()
+    (folder / "wrist.yaml").write_text(WRIST_ON_A_WRONG_TOPIC)
+    node = NodeProcess("contact_logger", tmp_path / "log", sensors=folder, output=tmp_path / "touch")
+    assert node.wait(READY) == 1
+    assert "sensor 'wrist': topic /joint_states is logged already" in node.output()
+    assert "Traceback" not in node.output()
+    node.stop()
+
+
+def test_a_log_that_cannot_be_begun_ends_the_node(tmp_path):
+    (tmp_path / "file").touch()
+    node = NodeProcess("contact_logger", tmp_path / "log", output=tmp_path / "file/touch", settle=0.1)
+    assert node.wait(READY) == 1
+    assert "no log: " in node.output()
     node.stop()
 
 

@@ -97,7 +97,7 @@ def _opened(path: Path | str) -> Iterator[Reader]:
     except UnknownNameError:
         raise
     except _DAMAGE as error:
-        raise DatasetError(f"{path}: no bag, or a damaged one: {error}; write it again from its episode") from error
+        raise DatasetError(f"{path}: no bag, or a damaged one: {error}") from error
 
 
 def _messages(reader: Reader, topics: Collection[str]) -> Iterator[tuple[str, int, Any]]:

@@ -134,12 +134,13 @@ class _Session:
     def stop(self) -> None:
         """Go to the next stage of stopping: tell every process that is still there."""
         self.stage = min(self.stage + 1, len(_STAGES) - 1)
-        number = _STAGES[self.stage]
+        number, late = _STAGES[self.stage], time.monotonic() >= self.deadline
         self.deadline = time.monotonic() + self.grace
         for process, child in self.running.values():
             if self.stage > 0:
-                waited = f"{process.name} did not end within {self.grace:g} s of {_STAGES[self.stage - 1].name}"
-                self.say(f"{waited}; sending {number.name}", "bold yellow")
+                before = _STAGES[self.stage - 1].name
+                why = f"did not end within {self.grace:g} s of {before}" if late else f"has not ended since {before}"
+                self.say(f"{process.name} {why}; sending {number.name}", "bold yellow")
             self.killed |= number == signal.SIGKILL
             try:
                 # The whole group: a killed interpreter must not leave helpers behind.

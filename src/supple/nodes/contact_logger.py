@@ -100,6 +100,7 @@ class ContactLogger(Node):
         self._reactions = Reactions()
         self._health: dict[str, SensorHealth] = {}
         self._inputs: dict[str, TactileInput] = {}
+        self._newest: dict[str, int] = {}
         self._layouts: dict[str, PadLayout] = {}
         self._loads: dict[str, EventFinder] = {}
         self._states: dict[str, Publisher[Any]] = {}
@@ -153,6 +154,8 @@ class ContactLogger(Node):
         self._bags.latch("touch_sensors", message_type(String), serialize_message(String(data=text)))
         self._hear_surroundings()
         for name, sensor in self._sensors.items():
+            if (topic := self.resolve_topic_name(sensor.message_topic)) in self._topics_heard:
+                raise SensorError(f"sensor {name!r}: topic {topic} is logged already, as something else")
             self._hear(name, sensor.message_topic, isinstance(sensor, TactileSensor), sensor.rate)
         for period, work in ((_WATCH, self._watch), (_DISCOVER, self._discover), (1.0, self._report)):
             self.create_timer(period, work, clock=steady_clock())
@@ -167,6 +170,7 @@ class ContactLogger(Node):
         except DatasetError as error:
             self.get_logger().error(f"no log: {error}")
             self.diagnostics.state(DiagnosticStatus.ERROR, f"no log: {error}")
+            self.exit_code = 1
             return
         self._health = {name: SensorHealth(name, *row) for name, row in self._rates.items()}
         self._began, self._stall = time.monotonic(), 0.0
@@ -189,8 +193,13 @@ class ContactLogger(Node):
 
     def make_safe(self) -> None:
         """Finish the log and say what it lacks."""
-        self._drain()
-        self._hand_on(self._monitor.flush())
+        try:
+            self._drain()
+            self._hand_on(self._monitor.flush())
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         take = self._bags.end()
         if take is None or self._began is None:
             return
@@ -255,6 +264,7 @@ class ContactLogger(Node):
             if topic.kind in _STAMPED:
                 self._rates[topic.name] = (0.0, max(_STREAM_SILENCE, self._silent_after))
                 also = partial(self._on_stamped, topic.name, also)
+            self._topics_heard.add(self.resolve_topic_name(topic.name))
             self._bags.add(topic, also)
 
     def _discover(self) -> None:
@@ -296,10 +306,15 @@ class ContactLogger(Node):
         health = self._health.get(name)
         if health is None:
             return
-        lost, pauses = health.lost, health.pauses
+        lost, pauses, restarts = health.lost, health.pauses, health.restarts
         resumed = health.take(stamp_ns, time.monotonic(), **figures)
         if resumed is not None:
             self._announce(resumed)
+        back = health.restarts > restarts and stamp_ns < self._newest.get(name, stamp_ns)
+        self._newest[name] = stamp_ns
+        if back:
+            self._monitor.reset()
+            self.diagnostics.refuse("restarts", f"{name}: stamps jumped back; detection begins anew", "restarts")
         if health.lost > lost:
             reason = f"{name}: {health.lost - lost} readings lost before reading {figures.get('sequence', 0)}"
             self.diagnostics.refuse("gaps", reason, name)
@@ -336,12 +351,13 @@ class ContactLogger(Node):
 
     def _learn(self, name: str, layout: PadLayout) -> None:
         """Take in where a sensor's taxels are, at first and when it has changed."""
-        if name in self._layouts:
-            self.get_logger().warning(f"{name}: its layout has changed; detection begins anew")
-        self._layouts[name] = replace(layout, name=name)
+        if self._layouts.pop(name, None) is not None:
+            self.diagnostics.refuse("layouts", f"{name}: its layout has changed; detection begins anew", name)
+        layout = replace(layout, name=name)
         if layout.unit == PASCAL:
-            hand = self._poses.hand_of(layout.frame)
-            self._monitor.add(self._layouts[name], self._limits(name).overload, hand)
+            self._monitor.add(layout, self._limits(name).overload, self._poses.hand_of(layout.frame))
+        # Last: of a layout that cannot be used nothing stays, so that the next reading is looked at anew.
+        self._layouts[name] = layout
 
     def _on_wrench(self, name: str, topic: str, data: bytes) -> None:
         message = deserialize_message(data, WrenchStamped)
@@ -352,6 +368,8 @@ class ContactLogger(Node):
             if isinstance(described, WrenchSensor):
                 values, frame = described.wrench(values), described.frame
                 self._monitor.observe_wrench(frame, stamp, values[:3])
+            elif not np.isfinite(values).all():
+                raise SensorError(f"wrench: expected six finite numbers, got {values.tolist()}")
         except SensorError as error:
             self.diagnostics.refuse("unusable readings", f"{self.resolve_topic_name(topic)}: {error}", topic)
             return

@@ -57,7 +57,10 @@ class RobotStateNode(Node):
         """Tell whether a stamp begins a new interval; one before the last means that the clock jumped back."""
         last = self._last[topic]
         if stamp < last:
-            self.get_logger().info(f"{topic}: stamps jumped back by {(last - stamp) * 1e-9:.2f} s; beginning anew")
+            # Two publishers, e.g. two simulators in one domain, make it jump for ever.
+            what = f"{topic} ({self.count_publishers(topic)} publishers)"
+            jump = f"{(last - stamp) * 1e-9:.2f} s"
+            self.diagnostics.refuse("clock jumps", f"{what}: stamps jumped back by {jump}; beginning anew", topic)
             self._last = dict.fromkeys(self._last, -1)
         elif stamp // self._interval_ns <= last // self._interval_ns:
             return False

@@ -107,7 +107,7 @@ class TactileInput:
         self._fixed, self._size = (), 0
         count = len(self.message.pressure)
         sizes = {len(getattr(self.message, field)) for field in ("position", "normal", "area", "status")}
-        if sizes != {count} or data[:2] != b"\x00\x01":
+        if not count or sizes != {count} or data[:2] != b"\x00\x01":
             return
         fixed, at = [], 12
         for text in (self.message.header.frame_id, self.message.sensor):

@@ -70,6 +70,13 @@ class Board(BaseModel):
                 close = difflib.get_close_matches(self.dictionary, known, n=1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"dictionary: unknown {self.dictionary!r}{hint}")
+            dictionary = cv2.aruco.getPredefinedDictionary(getattr(cv2.aruco, self.dictionary))
+            there, wanted = len(dictionary.bytesList), self.columns * self.rows // 2
+            if wanted > there:
+                raise ValueError(
+                    f"dictionary: {self.columns} x {self.rows} squares take {wanted} markers, "
+                    f"{self.dictionary!r} has {there}"
+                )
         elif self.columns == self.rows:
             raise ValueError("columns, rows: a chessboard with as many columns as rows looks the same turned by 90 deg")
         elif (self.columns + self.rows) % 2 == 0:

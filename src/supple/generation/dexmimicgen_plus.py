@@ -9,8 +9,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from supple.generation.attempt import AttemptRunner
 from supple.generation.sources import SkillSource
+from supple.generation.task_runner import TaskRunner
 
 __all__ = ["DexMimicGenPlus"]
 
@@ -18,8 +18,8 @@ __all__ = ["DexMimicGenPlus"]
 _HAND_SPEED = 0.25
 
 
-class DexMimicGenPlus(AttemptRunner):
-    """Make attempts as the baseline of the HumanoidMimicGen paper does.
+class DexMimicGenPlus(TaskRunner):
+    """Do a task as the baseline of the HumanoidMimicGen paper does.
 
     The walk of the demonstration is labelled by hand: it ends where the demonstration stood, relative to the object,
     and is walked in a straight line. Then the hands are led in a straight line to where the skill begins and follow its
@@ -27,14 +27,16 @@ class DexMimicGenPlus(AttemptRunner):
     nothing is checked for collisions.
     """
 
-    def _go_to(self, sources: Sequence[SkillSource]) -> NDArray[np.float64]:
-        with self._stage("walk"):
-            self._walk(self._shown_place(sources))
-        return self._q
+    def go_to(self, sources: Sequence[SkillSource]) -> NDArray[np.float64]:
+        """Walk straight to where the demonstration stood."""
+        with self.staged("walk"):
+            self.walk(self.shown_place(sources))
+        return self.q
 
-    def _approach(self, goal: NDArray[np.float64]) -> None:
+    def approach(self, goal: NDArray[np.float64]) -> None:
         """Leave it to the interpolation with which the skill is entered."""
 
-    def _entry_steps(self, entry: Mapping[str, pin.SE3], adapted: Mapping[str, Sequence[pin.SE3]]) -> int:
+    def entry_steps(self, entry: Mapping[str, pin.SE3], adapted: Mapping[str, Sequence[pin.SE3]]) -> int:
+        """Return over how many steps the hands are led in a straight line to where the skills begin."""
         farthest = max(np.linalg.norm(adapted[name][0].translation - pose.translation) for name, pose in entry.items())
-        return max(self._settings.interpolation_steps, round(float(farthest) / (_HAND_SPEED * self._dt)))
+        return max(self.settings.interpolation_steps, round(float(farthest) / (_HAND_SPEED * self._dt)))

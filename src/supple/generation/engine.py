@@ -20,7 +20,6 @@ from types import MappingProxyType
 from supple.episodes import AttemptRecord, Episode, load_seed
 from supple.errors import SceneError
 from supple.generation.attempt import AttemptRunner
-from supple.generation.dexmimicgen_plus import DexMimicGenPlus
 from supple.generation.settings import GenerationSettings
 from supple.tasks import task_named
 
@@ -52,8 +51,7 @@ class Job:
 
     def runner(self) -> AttemptRunner:
         """Make what runs attempts in this process."""
-        kind = DexMimicGenPlus if self.settings.strategy == "dexmimicgen_plus" else AttemptRunner
-        return kind(task_named(self.task), load_seed(self.seed_file), self.seed_file.name, self.settings)
+        return AttemptRunner(task_named(self.task), load_seed(self.seed_file), self.seed_file.name, self.settings)
 
     def run(self, runner: AttemptRunner, attempt: int) -> Result:
         """Make one attempt."""

@@ -46,7 +46,7 @@ def runner(seed):
 
 def test_hands_below_a_table_come_up_round_its_edge(runner, monkeypatch):
     found, deepest = [], [0.0]
-    plan, tick, world = runner._approaches.way, runner._tick, runner._environment.world
+    plan, tick, world = runner.task_runner.task_runner._approaches.way, runner.tick, runner.environment.world
 
     def watched_plan(*arguments):
         found.append(plan(*arguments))
@@ -54,12 +54,12 @@ def test_hands_below_a_table_come_up_round_its_edge(runner, monkeypatch):
 
     def watched_tick(*arguments, **keywords):
         tick(*arguments, **keywords)
-        if runner._progress.stage == "approach":
+        if runner.task_runner.stage == "approach":
             contacts = world.contacts(ignore=[("table", "box")])
             deepest.extend(contact.depth for contact in contacts if "table" in (contact.body1, contact.body2))
 
-    monkeypatch.setattr(runner._approaches, "way", watched_plan)
-    monkeypatch.setattr(runner, "_tick", watched_tick)
+    monkeypatch.setattr(runner.task_runner.task_runner._approaches, "way", watched_plan)
+    monkeypatch.setattr(runner, "tick", watched_tick)
     record, _ = runner.run(0, 0, "D0")
     assert record.stage in {"success_test", "hold", "skill:lift"}, record.reason
     assert "walk" not in record.timings
@@ -70,11 +70,11 @@ def test_hands_below_a_table_come_up_round_its_edge(runner, monkeypatch):
 
 
 def test_the_way_is_free_and_moves_nothing_but_waist_and_arms(runner):
-    layout = runner._task.sample("D0", np.random.default_rng(0))
-    runner._environment.reset(layout)
-    base = runner._environment.body.read().T_world_base
+    layout = runner.task_runner._task.sample("D0", np.random.default_rng(0))
+    runner.environment.reset(layout)
+    base = runner.environment.body.read().T_world_base
     goal = BoxLift().start_posture()
-    way = runner._approaches.way(base, layout.q, goal, np.random.default_rng(1))
+    way = runner.task_runner._approaches.way(base, layout.q, goal, np.random.default_rng(1))
     assert len(way) > 2
     np.testing.assert_array_equal(way[0], layout.q)
     moving = ROBOT.joints.group("waist", *ARM_GROUPS)
@@ -82,7 +82,7 @@ def test_the_way_is_free_and_moves_nothing_but_waist_and_arms(runner):
     still = np.setdiff1d(np.arange(len(NAMES)), moving)
     np.testing.assert_array_equal(way[:, still], np.repeat(layout.q[None, still], len(way), axis=0))
     for q in way:
-        assert not runner._clearance.overlaps(base, q, 0.004)
+        assert not runner.task_runner._clearance.overlaps(base, q, 0.004)
     # Straight on, the hands would pass through the table.
     half = 0.5 * (layout.q + goal)
-    assert any(overlap.other == "table" for overlap in runner._clearance.overlaps(base, half, 0.004))
+    assert any(overlap.other == "table" for overlap in runner.task_runner._clearance.overlaps(base, half, 0.004))

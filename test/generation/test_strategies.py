@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from supple.generation import GenerationSettings, Job
-from supple.generation.attempt import AttemptRunner
 from supple.generation.dexmimicgen_plus import DexMimicGenPlus
+from supple.generation.task_runner import TaskRunner
 
 
 def made_with(seed_file, **settings) -> Job:
@@ -15,8 +15,8 @@ def made_with(seed_file, **settings) -> Job:
 
 
 def test_the_strategy_decides_who_makes_the_attempts(seed_file):
-    assert type(made_with(seed_file).runner()) is AttemptRunner
-    assert type(made_with(seed_file, strategy="dexmimicgen_plus").runner()) is DexMimicGenPlus
+    assert type(made_with(seed_file).runner().task_runner) is TaskRunner
+    assert type(made_with(seed_file, strategy="dexmimicgen_plus").runner().task_runner) is DexMimicGenPlus
 
 
 def test_the_baseline_walks_and_follows_but_plans_nothing(seed_file):

@@ -114,7 +114,7 @@ def test_an_attempt_walks_round_a_pillar_without_touching_it(seed):
     record, episode = runner.run(0, 0, "D0")
     assert record.stage in {"success_test", "hold", "skill:lift"}, record.reason
     assert np.abs(episode.observations["base_pose"][:, 1]).max() > 0.3
-    world = runner._environment.world
+    world = runner.environment.world
     for physics in episode.states[::5]:
         world.set_state(physics)
         assert not world.touching(ROBOT.base_link, "pillar")

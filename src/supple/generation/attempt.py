@@ -45,6 +45,10 @@ class AttemptRunner:
         source: Its name, stored with each episode.
         settings: How to generate.
 
+    Attributes:
+        environment: The simulated task.
+        task_runner: Who does the task in it.
+
     Raises:
         SeedError: The seed does not fit the task.
         TaskError: The task's constraints contradict each other.
@@ -56,15 +60,15 @@ class AttemptRunner:
         self._task = task
         self._source = source
         self._robot = task.robot
-        self._environment = Environment(task)
+        self.environment = Environment(task)
         self._controller = WholeBodyController(self._robot)
         self._upper = self._controller.upper_body.indices
         self._dt = self._robot.contract.control_interval
-        self._runner = self._strategies[settings.strategy](
+        self.task_runner = self._strategies[settings.strategy](
             task,
             skill_sources(task, seed, self._robot),
             settings,
-            self._environment.world,
+            self.environment.world,
             self._controller.stance,
             host=self,
         )
@@ -88,25 +92,25 @@ class AttemptRunner:
         began = time.perf_counter()
         rng = np.random.default_rng([seed, attempt])
         layout = self._task.sample(distribution, rng)
-        initial = self._environment.reset(layout)
+        initial = self.environment.reset(layout)
         self._controller.reset()
-        self._state = self._environment.body.read()
+        self._state = self.environment.body.read()
         self._recorder = EpisodeRecorder(self._robot, initial)
-        self._runner.begin(layout.q, rng)
+        self.task_runner.begin(layout.q, rng)
         origin: Origin | None = None
         reason = ""
         sound = True
         try:
-            self._runner.execute()
-            outcome = self._environment.outcome()
+            self.task_runner.execute()
+            outcome = self.environment.outcome()
             if not outcome.success:
                 origin, reason = self._blame(outcome), outcome.reason
         except RejectionError as rejection:
             origin, reason = rejection.origin, rejection.reason
-            outcome = Outcome(False, self._environment.outcome().measures, reason)
+            outcome = Outcome(False, self.environment.outcome().measures, reason)
         except PlanningError as error:
             origin, reason = Origin.PLANNING, str(error)
-            outcome = Outcome(False, self._environment.outcome().measures, reason)
+            outcome = Outcome(False, self.environment.outcome().measures, reason)
         except SceneError as error:
             origin, reason, outcome = Origin.CONTACT, str(error), Outcome(False, {}, str(error))
             sound = False
@@ -118,15 +122,15 @@ class AttemptRunner:
             source=self._source,
             distribution=distribution,
             outcome="retained" if origin is None else "rejected",
-            completed=self._runner.completed,
-            stage=self._runner.stage,
+            completed=self.task_runner.completed,
+            stage=self.task_runner.stage,
             origin=origin,
             reason=reason,
             initial=_initial_of(layout),
             measures=dict(outcome.measures),
             sim_seconds=self._recorder.steps * self._dt,
             wall_seconds=time.perf_counter() - began,
-            timings=self._runner.timings,
+            timings=self.task_runner.timings,
         )
         return record, episode
 
@@ -148,7 +152,7 @@ class AttemptRunner:
         Raises:
             RejectionError: The robot fell.
         """
-        environment, state = self._environment, self._state
+        environment, state = self.environment, self._state
         effectors = environment.record(self._recorder, state)
         action = self._controller.action(q[self._upper], np.zeros(3) if velocity is None else velocity)
         action, _ = self._robot.contract.clamp(action)
@@ -158,16 +162,16 @@ class AttemptRunner:
         executed = self._controller.command(executed)
         # A hand that no skill moves is sent where it is.
         sent = {**effectors, **(targets or {})}
-        self._recorder.act(action, executed, sent, self._runner.finished)
+        self._recorder.act(action, executed, sent, self.task_runner.finished)
         environment.body.write(self._controller.step(state, self._dt))
         self._state = environment.body.read()
         environment.observe_success()
         if self._state.T_world_base.rotation[2, 2] < 0.6:
-            raise RejectionError(Origin.ACTUATION, f"the robot fell during {self._runner.stage}")
+            raise RejectionError(Origin.ACTUATION, f"the robot fell during {self.task_runner.stage}")
 
     def _blame(self, outcome: Outcome) -> Origin:
         """Tell a lost object from a test that only just failed."""
-        forces = self._environment.world.contact_forces(self._task.grasp_pairs).values()
+        forces = self.environment.world.contact_forces(self._task.grasp_pairs).values()
         lost = any(normal == 0.0 for normal, _ in forces)
         return Origin.CONTACT if lost else Origin.SUCCESS_TEST
 
@@ -175,7 +179,7 @@ class AttemptRunner:
         if self._recorder.steps == 0:
             return None
         try:
-            self._environment.record(self._recorder)
+            self.environment.record(self._recorder)
             return self._recorder.finish(
                 task=self._task.name,
                 distribution=distribution,

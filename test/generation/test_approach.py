@@ -46,7 +46,7 @@ def runner(seed):
 
 def test_hands_below_a_table_come_up_round_its_edge(runner, monkeypatch):
     found, deepest = [], [0.0]
-    plan, tick, world = runner.task_runner.task_runner._approaches.way, runner.tick, runner.environment.world
+    plan, tick, world = runner.task_runner._approaches.way, runner.tick, runner.environment.world
 
     def watched_plan(*arguments):
         found.append(plan(*arguments))
@@ -58,7 +58,7 @@ def test_hands_below_a_table_come_up_round_its_edge(runner, monkeypatch):
             contacts = world.contacts(ignore=[("table", "box")])
             deepest.extend(contact.depth for contact in contacts if "table" in (contact.body1, contact.body2))
 
-    monkeypatch.setattr(runner.task_runner.task_runner._approaches, "way", watched_plan)
+    monkeypatch.setattr(runner.task_runner._approaches, "way", watched_plan)
     monkeypatch.setattr(runner, "tick", watched_tick)
     record, _ = runner.run(0, 0, "D0")
     assert record.stage in {"success_test", "hold", "skill:lift"}, record.reason

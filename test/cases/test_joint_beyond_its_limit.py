@@ -41,7 +41,7 @@ def test_each_arm_joint_recovers_from_beyond_either_limit(ik, i, side):
     assert JOINTS.lower[i] - 1e-9 <= solution.q[i] <= JOINTS.upper[i] + 1e-9
     q = start
     for _ in range(20):
-        q = ik.track(STANDING, q, target, ("left_arm",), posture=reachable)
+        q = ik.track(STANDING, q, target, posture=reachable)
     assert JOINTS.lower[i] - 1e-9 <= q[i] <= JOINTS.upper[i] + 1e-9
     assert pose_error(hand(ik, q), target["left_hand"])[0] < 5e-3
 

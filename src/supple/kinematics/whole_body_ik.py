@@ -17,6 +17,7 @@ from pink.tasks import FrameTask, PostureTask, Task
 from supple.errors import StateError, UnknownNameError
 from supple.geometry import pose_error, pose_from_xyyaw, xyyaw_of
 from supple.kinematics.balance import support_margin
+from supple.kinematics.hand_tracking import HandTracking
 from supple.kinematics.model import KinematicModel
 from supple.robots import Robot
 from supple.robots.g1 import STANDING_WAIST_RANGE
@@ -28,11 +29,6 @@ Array = NDArray[np.float64]
 _POSITION_COST = 10.0
 _ORIENTATION_COST = 4.0
 _POSTURE_COST = 3e-2
-# The waist carries half the robot's mass: moved at every whim of the hands, it would rock the balance. While tracking
-# it stays near the posture it began in and gives way only where the arms do not reach.
-_TRACKING_WAIST_COST = 1.0
-# Most that a joint moves in one tracking step in [rad]: 4 rad/s at 50 Hz, what the real arms are trusted with.
-_TRACKING_STEP = 0.08
 _BASE = "base"
 # Largest change of a joint per iteration in [rad] (or [m]); pink leaves joints without limit that have none at all.
 _FREE = 0.25
@@ -97,9 +93,6 @@ class _Chain:
         }
         cost = np.full(self.model.nv, _POSTURE_COST)
         self.posture = PostureTask(cost[3:] if planar else cost)
-        steady = cost.copy()
-        steady[self.iv[[joints.joints[i].group == "waist" for i in self.table]]] = _TRACKING_WAIST_COST
-        self.steady_posture = PostureTask(steady[3:] if planar else steady)
         self._groups = [joints.joints[i].group for i in self.table]
         self._bounded: dict[tuple[str, ...], tuple[pin.Model, tuple[Limit, ...]]] = {}
 
@@ -136,6 +129,7 @@ class WholeBodyIK:
         self.robot = robot
         self.kinematics = KinematicModel(robot)
         self._solver = solver
+        self._tracking = HandTracking(robot)
         self._fixed = _Chain(robot, planar=False)
         self._planar = _Chain(robot, planar=True)
 
@@ -182,7 +176,7 @@ class WholeBodyIK:
         goals = self._goals(anchor, targets)
         configuration = pink.Configuration(chain.bounded(free)[0], chain.data, start, copy_data=False)
         near = start if posture is None else self._start(chain, T_world_base, posture, free)
-        tasks = self._tasks(chain, goals, chain.posture, near)
+        tasks = self._tasks(chain, goals, near)
         errors, count = self._errors(chain, configuration, goals), 0
         while count < iterations and (errors[0] > position_tolerance or errors[1] > orientation_tolerance):
             velocity = self._step(chain, configuration, tasks, free)
@@ -196,29 +190,10 @@ class WholeBodyIK:
         return IkSolution(base, joints, errors[0], errors[1], count, converged, margin, free)
 
     def track(
-        self,
-        T_world_base: pin.SE3,
-        q: Array,
-        targets: Mapping[str, pin.SE3],
-        free: Sequence[str] = ("waist", "left_arm", "right_arm"),
-        posture: Array | None = None,
+        self, T_world_base: pin.SE3, q: Array, targets: Mapping[str, pin.SE3], posture: Array | None = None
     ) -> Array:
-        """Take one step towards targets that move a little each tick and return joint positions (n,), table order.
-
-        No joint moves by more than 0.08 rad (4 rad/s at 50 Hz); a target that jumps is followed as fast as that allows.
-
-        Args are those of :meth:`solve`; ``q`` is what the last tick returned.
-        """
-        chain, free = self._fixed, self._check_free(free)
-        start = self._start(chain, T_world_base, q, free)
-        goals = self._goals(T_world_base, targets)
-        near = start if posture is None else self._start(chain, T_world_base, posture, free)
-        tasks = self._tasks(chain, goals, chain.steady_posture, near)
-        configuration = pink.Configuration(chain.bounded(free)[0], chain.data, start, copy_data=False)
-        velocity = self._step(chain, configuration, tasks, free)
-        velocity *= min(1.0, _TRACKING_STEP / max(float(np.abs(velocity).max()), 1e-12))
-        configuration.integrate_inplace(velocity, 1.0)
-        return self._finish(chain, configuration.q, T_world_base, q, free)[1]
+        """Take one step of :meth:`HandTracking.step`, near ``q`` where no posture is given."""
+        return self._tracking.step(T_world_base, q, targets, q if posture is None else posture)
 
     def _goals(self, anchor: pin.SE3, targets: Mapping[str, pin.SE3]) -> dict[str, pin.SE3]:
         goals = {}
@@ -253,11 +228,11 @@ class WholeBodyIK:
         return base, joints
 
     @staticmethod
-    def _tasks(chain: _Chain, goals: Mapping[str, pin.SE3], posture: PostureTask, near: Array) -> list[Task]:
+    def _tasks(chain: _Chain, goals: Mapping[str, pin.SE3], near: Array) -> list[Task]:
         for name, goal in goals.items():
             chain.tasks[name].set_target(goal)
-        posture.set_target(near)
-        return [*(chain.tasks[name] for name in goals), posture]
+        chain.posture.set_target(near)
+        return [*(chain.tasks[name] for name in goals), chain.posture]
 
     def _step(
         self, chain: _Chain, configuration: pink.Configuration, tasks: list[Task], free: tuple[str, ...]

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,13 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from supple.errors import ContractError
 
 __all__ = ["ActionContract", "ActionKind", "ActionTerm"]
+
+
+def _constant(values: Sequence[float]) -> NDArray[np.float64]:
+    """Return an array that is looked at in every tick and shared, so that nobody may write to it."""
+    array = np.array(values)
+    array.flags.writeable = False
+    return array
 
 
 class ActionKind(StrEnum):
@@ -76,20 +84,20 @@ class ActionContract(BaseModel):
         """Number of entries of an action."""
         return len(self.terms)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the entries, in order."""
         return tuple(term.name for term in self.terms)
 
-    @property
+    @cached_property
     def lower(self) -> NDArray[np.float64]:
         """Smallest allowed values, shape (size,)."""
-        return np.array([term.lower for term in self.terms])
+        return _constant([term.lower for term in self.terms])
 
-    @property
+    @cached_property
     def upper(self) -> NDArray[np.float64]:
         """Largest allowed values, shape (size,)."""
-        return np.array([term.upper for term in self.terms])
+        return _constant([term.upper for term in self.terms])
 
     def of_kind(self, kind: ActionKind) -> NDArray[np.intp]:
         """Return the positions of all entries of one kind."""

@@ -321,9 +321,10 @@ class World:
         """
         wrench = np.zeros(6)
         result = {}
+        contacts = self._bearing_contacts()
         for first, second in pairs:
             normal = tangential = 0.0
-            for i in np.flatnonzero(self._between(first, second)).tolist():
+            for i in np.flatnonzero(self._between(first, second, *contacts)).tolist():
                 mujoco.mj_contactForce(self.model, self.data, i, wrench)
                 along, *across = wrench[:3].tolist()
                 normal += along
@@ -333,13 +334,18 @@ class World:
 
     def touching(self, first: str, second: str) -> bool:
         """Tell whether two bodies (and what hangs on them) are in contact."""
-        return bool(self._between(first, second).any())
+        return bool(self._between(first, second, *self._bearing_contacts()).any())
 
-    def _between(self, first: str, second: str) -> NDArray[np.bool_]:
-        """Return which contacts lie between two bodies, and what hangs on them, and can carry force."""
+    def _bearing_contacts(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Return the two geoms of each contact, and which contacts can carry force."""
         contact = self.data.contact
-        geoms = contact.geom
-        return self._pair_mask(first, second)[geoms[:, 0], geoms[:, 1]] & (contact.efc_address >= 0)
+        return contact.geom, contact.efc_address >= 0
+
+    def _between(
+        self, first: str, second: str, geoms: NDArray[np.int32], bearing: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return which contacts lie between two bodies, and what hangs on them, and can carry force."""
+        return self._pair_mask(first, second)[geoms[:, 0], geoms[:, 1]] & bearing
 
     def carried_objects(self, names: Iterable[str]) -> dict[str, str]:
         """Return which of some free bodies the robot carries: touched by it and by nothing else.

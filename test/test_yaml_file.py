@@ -73,3 +73,17 @@ def test_a_sound_model_is_read(tmp_path):
     path = tmp_path / "whole.yaml"
     path.write_text("{name: a, parts: {arm: {mass: 1.5}}}")
     assert read_model(path, Whole, SettingError).parts["arm"].mass == 1.5
+
+
+@pytest.mark.parametrize("text", ["name: a\nname: b", "parts: {arm: {mass: 1.0, mass: 2.0}}"])
+def test_a_key_that_stands_twice_is_refused(tmp_path, text):
+    path = tmp_path / "twice.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingError, match=r"key '(name|mass)' stands twice"):
+        read_yaml(path, SettingError)
+
+
+def test_a_merged_mapping_may_be_overridden(tmp_path):
+    path = tmp_path / "merged.yaml"
+    path.write_text("base: &base {a: 1, b: 2}\nother: {<<: *base, b: 3}")
+    assert read_yaml(path, SettingError)["other"] == {"a": 1, "b": 3}

@@ -17,6 +17,19 @@ __all__ = ["first_problem", "read_model", "read_yaml"]
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class _OnceLoader(yaml.SafeLoader):
+    """Reads YAML as PyYAML does, but refuses a key that stands twice instead of keeping the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} stands twice", key.start_mark)
+            if isinstance(key, yaml.ScalarNode):
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(path: Path | str, refusal: type[SuppleError]) -> Any:
     """Return what a YAML file holds, as plain data.
 
@@ -28,7 +41,7 @@ def read_yaml(path: Path | str, refusal: type[SuppleError]) -> Any:
         SuppleError: The ``refusal``: there is no such file, or it is no YAML; names the file.
     """
     try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        return yaml.load(Path(path).read_text(encoding="utf-8"), _OnceLoader)
     except OSError as error:
         raise refusal(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

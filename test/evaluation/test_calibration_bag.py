@@ -190,7 +190,7 @@ def test_board_is_printed_in_its_true_size(tmp_path):
     with Image.open(tmp_path / "board.png") as picture:
         inches = picture.size[0] / picture.info["dpi"][0]
         sight = BOARD.find(np.asarray(picture.convert("L")))
-    assert inches * 25.4 == pytest.approx(8 * 36.0, rel=0.01)
+    assert inches * 25.4 == pytest.approx(8 * 34.0, rel=0.01)
     assert len(sight.points) == 24
     assert calibrate("board", "charuco_7x5", "--out", tmp_path / "board.pdf").exit_code == 0
     assert (tmp_path / "board.pdf").read_bytes()[:4] == b"%PDF"

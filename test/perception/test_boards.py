@@ -56,6 +56,13 @@ def test_what_is_no_picture_is_refused(image):
         Board.read(SHIPPED[0]).find(image)
 
 
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_boards_fit_on_a_sheet_of_a4_with_their_margin(path):
+    height, width = (side / 2000.0 for side in Board.read(path).picture(2000.0).shape)
+    assert width <= 0.297
+    assert height <= 0.210
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -69,6 +76,7 @@ def test_what_is_no_picture_is_refused(image):
             "kind: charuco\ncolumns: 20\nrows: 20\nsquare: .04\nmarker: .03",
             "20 x 20 squares take 200 markers, 'DICT_4X4_50' has 50",
         ),
+        ("kind: chessboard\ncolumns: 9\nrows: 6\nsquare: .04\nmarker: .03", "marker: a chessboard has no markers"),
         ("kind: chessboard\ncolumns: 8\nrows: 6\nsquare: .04", "turned by 180 deg"),
         ("kind: chessboard\ncolumns: 6\nrows: 6\nsquare: .04", "turned by 90 deg"),
         (

@@ -50,6 +50,7 @@ def test_no_distortion_is_none_whatever_its_name(d):
         ({"distortion_model": "plumb_bob", "d": (np.nan,) * 5}, "k", "finite"),
         ({"width": 320, "height": 240}, "k", "(320, 240) px lies outside the image of 320 x 240"),
         ({"width": 0, "height": 0}, "width", "0 x 0"),
+        ({"k": [1e-9, *K[1:]]}, "k", "no camera sees 180 deg: fx is 1e-09 px for 640 pixels"),
         ({"k": K[:8]}, "k", "expected 9 numbers, got 8"),
         ({"p": [*P[:3], -30.0, *P[4:]], "rectified": True}, "p", "second camera of a stereo pair"),
     ],

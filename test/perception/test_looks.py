@@ -42,8 +42,9 @@ def test_the_file_that_ships_makes_a_source():
 def test_what_is_wrong_is_named(tmp_path, text, message):
     path = tmp_path / "looks.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(SettingError, match=message):
-        Looks.read(path).source()
+    with pytest.raises(SettingError, match=message) as caught:
+        Looks.read(path)
+    assert str(path) in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path):

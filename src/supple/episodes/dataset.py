@@ -58,6 +58,8 @@ class Dataset:
                 raise DatasetError(f"{self.path}: there is no such file; {advice}")
         else:
             self.path = place
+            if not place.exists():
+                raise DatasetError(f"{place} does not exist; expected the folder of a dataset, or its HDF5 file")
         with opened(self.path, _ADVICE) as file:
             if "data" not in file:
                 raise DatasetError(

@@ -77,6 +77,8 @@ class Board(BaseModel):
                     f"dictionary: {self.columns} x {self.rows} squares take {wanted} markers, "
                     f"{self.dictionary!r} has {there}"
                 )
+        elif self.marker is not None:
+            raise ValueError(f"marker: a chessboard has no markers, got {self.marker}; is the kind 'charuco'?")
         elif self.columns == self.rows:
             raise ValueError("columns, rows: a chessboard with as many columns as rows looks the same turned by 90 deg")
         elif (self.columns + self.rows) % 2 == 0:

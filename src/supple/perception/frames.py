@@ -22,6 +22,8 @@ PLAUSIBLE_DEPTH = (0.035, 55.0)
 
 _DTYPES = {"16UC1": np.uint16, "32FC1": np.float32}
 _DISTORTION_LENGTHS = {"plumb_bob": (4, 5), "rational_polynomial": (8,), "equidistant": (4,)}
+# Least focal length over image size: a pinhole camera that sees 175 degrees or more was never calibrated.
+_LEAST_FOCAL = 0.022
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class Intrinsics:
         distortion: Its coefficients; empty for an image without distortion.
 
     Raises:
-        CalibrationError: A focal length that is not positive, a principal point outside the image, or a distortion
-            model that is not known or has another number of coefficients.
+        CalibrationError: A focal length that is not positive or that no camera has, a principal point outside the
+            image, or a distortion model that is not known or has another number of coefficients.
     """
 
     fx: float
@@ -60,6 +62,10 @@ class Intrinsics:
             raise CalibrationError("k", f"expected finite numbers, got {list(numbers)}")
         if self.fx <= 0.0 or self.fy <= 0.0:
             raise CalibrationError("k", f"uncalibrated: focal lengths {self.fx:g}, {self.fy:g} px")
+        for name, focal, size in (("fx", self.fx, self.width), ("fy", self.fy, self.height)):
+            if focal / size < _LEAST_FOCAL:
+                angle = np.degrees(2.0 * np.arctan(0.5 * size / focal))
+                raise CalibrationError("k", f"no camera sees {angle:.0f} deg: {name} is {focal:g} px for {size} pixels")
         if not (0.0 < self.cx < self.width and 0.0 < self.cy < self.height):
             raise CalibrationError(
                 "k",

@@ -61,9 +61,15 @@ class Looks(BaseModel):
         """Read a file.
 
         Raises:
-            SettingError: Missing, no YAML, or a field is missing, unknown or out of range; names file and field.
+            SettingError: Missing, no YAML, a field is missing, unknown or out of range, or an object of which neither
+                colour nor size is known; names file and field.
         """
-        return read_model(path, cls, SettingError)
+        looks = read_model(path, cls, SettingError)
+        try:
+            looks.source()
+        except SettingError as error:
+            raise SettingError(f"{path}: {error}") from error
+        return looks
 
     def source(self) -> GeometricMasks:
         """Return the mask source that finds these objects.

@@ -17,7 +17,7 @@ STEP = 10_000_000
 def feed(health: SensorHealth, sequences: list[int], start: float = 0.0, missed: int = 0) -> None:
     """Readings of 100 Hz, stamped and arriving by their sequence."""
     for sequence in sequences:
-        health.take(sequence * STEP, start + sequence * STEP * 1e-9, sequence, missed, taxels=12)
+        health.take(sequence * STEP, start + sequence * STEP * 1e-9, sequence, missed)
 
 
 def test_a_good_sensor_is_ok_and_says_its_rate():
@@ -113,6 +113,20 @@ def test_silence_is_said_once_and_so_is_its_end():
     assert health.silences == 1
 
 
+@pytest.mark.parametrize("rate", [100.0, 50.0, 20.0, 10.0])
+@pytest.mark.parametrize("phase", [0.0, 0.01, 0.03, 0.049])
+def test_a_pulled_sensor_is_seen_within_half_a_second_of_its_last_reading(rate, phase):
+    health, interval = SensorHealth("pad", rate), 1.0 / rate
+    for i in range(40):
+        health.take(round(i * interval * 1e9), i * interval, i)
+    last, looks = 39 * interval, 0.05
+    # The logger looks every 50 ms, at any phase against the readings; the clock is the test's own.
+    seen = [at for k in range(60) if health.check(at := last + phase + k * looks)]
+    assert len(seen) == 1
+    assert 0.25 < seen[0] - last <= 0.5
+    assert health.report(seen[0]).condition is Condition.SILENT
+
+
 def test_a_slow_sensor_is_given_three_intervals():
     health = SensorHealth("wrench", 5.0, silent_after=0.25)
     health.take(0, 0.0)
@@ -128,7 +142,8 @@ def test_a_sensor_that_never_came_is_missing_but_not_silent():
 
 def test_taxels_without_a_value_and_saturated_ones_degrade():
     health = SensorHealth("pad", 100.0)
-    health.take(0, 0.0, 0, taxels=12, dead=2, saturated=1)
+    health.take(0, 0.0, 0)
+    health.taxels(12, dead=2, saturated=1)
     report = health.report(0.1)
     assert report.condition is Condition.DEGRADED
     assert report.text == "2 of 12 taxels give no value; 1 of 12 taxels are saturated"

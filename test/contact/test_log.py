@@ -37,6 +37,7 @@ def test_a_log_without_losses_says_so():
         ),
         ({"sensors": {"pad": account_of(health(0, 1, 4))}}, "LOST 2 of pad by sequence"),
         ({"stall": 6.0}, "LOST perhaps more: the logger stood still for 6.0 s"),
+        ({"unread": True, "patience": None}, "LOST what had come last and was not yet taken in"),
         ({"failure": "disk full"}, "incomplete; ended early: disk full"),
     ],
 )
@@ -44,6 +45,10 @@ def test_whatever_is_missing_is_named(fields, said):
     found = report(**fields)
     assert not found.complete
     assert said in str(found)
+
+
+def test_a_long_stall_is_no_loss_where_every_loss_is_known():
+    assert report(stall=60.0, patience=None).complete
 
 
 def test_pauses_and_silences_are_noted_but_are_no_loss_of_the_log():

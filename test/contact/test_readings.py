@@ -65,3 +65,33 @@ def test_what_was_read_cannot_change_afterwards() -> None:
     for array in (reading.pressure, reading.status, layout.position, layout.normal, layout.area):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("pressure", "status", "said"),
+    [
+        ([1.0, 3e38], [0, 0], r"sensor 'pad': pressure of taxel 1 is 3e\+38 Pa, expected at most 1e\+09 Pa"),
+        ([-3e38, np.nan], [0, 1], r"pressure of taxel 0 is -3e\+38 Pa"),
+        ([1.0, np.inf], [0, 0], "pressure of taxel 1 is inf Pa"),
+        ([1.0, 2.0], [0, 7], r"unknown status 7 of taxel 1 \(available: 0 OK, 1 DEAD, 2 SATURATED\)"),
+        ([1.0], [0], "1 values of pressure for 2 taxels"),
+    ],
+)
+def test_what_the_sensor_cannot_have_measured_is_refused(pressure, status, said) -> None:
+    layout = PadLayout(**GOOD)
+    layout.check(TactileReading(0, 0, 0, [np.nan, 4e5], [1, 2]))
+    layout.check(TactileReading(0, 0, 0, [np.nan, np.nan], [1, 1]))
+    with pytest.raises(SensorError, match=said):
+        layout.check(TactileReading(0, 0, 0, pressure, status))
+
+
+def test_counts_of_an_uncalibrated_sensor_may_be_any_number() -> None:
+    PadLayout(**GOOD, unit=RAW).check(TactileReading(0, 0, 0, [3e38, 0.0], [0, 0]))
+
+
+def test_the_extremes_of_a_reading_leave_out_what_is_no_number() -> None:
+    reading = TactileReading(0, 0, 0, [np.nan, -3.0, 7.0, np.nan], [1, 0, 0, 1])
+    assert (reading.lowest, reading.highest) == (-3.0, 7.0)
+    assert [reading.count(status) for status in TaxelStatus] == [2, 2, 0]
+    nothing = TactileReading(0, 0, 0, [np.nan], [1])
+    assert (nothing.lowest, nothing.highest) == (np.inf, -np.inf)

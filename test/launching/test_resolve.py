@@ -29,7 +29,7 @@ def test_node_with_everything(prefix):
     body = """
       <arg name="robot" default="g1" description="which"/>
       <node pkg="demo" exec="talker" name="sim" namespace="$(var robot)" args="--file 'a b' -v"
-            output="screen" on_exit="shutdown">
+            output="screen" on_exit="shutdown" sigterm_timeout="45" sigkill_timeout="1.5">
         <param name="rate" value="200.0"/>
         <param from="$(dirname)/p.yaml"/>
         <param name="late" value="true"/>
@@ -39,6 +39,7 @@ def test_node_with_everything(prefix):
     (process,) = resolve(prefix.file("main.launch.xml", body), {}, prefix.environment)
     assert process.name == "/g1/sim"
     assert process.shutdown_on_exit
+    assert (process.sigterm_timeout, process.sigkill_timeout) == (45.0, 1.5)
     assert process.source.endswith("main.launch.xml:4")
     assert list(process.command) == [
         *[str(prefix.path / "lib/demo/talker"), "--file", "a b", "-v", "--ros-args"],
@@ -185,6 +186,8 @@ def test_written_parameter_values_read_back_as_themselves(value):
         ('<node pkg="demo" exec="talker" respawn="maybe"/>', "expected true, false, 1 or 0"),
         ('<node pkg="demo" exec="talker" output="scren"/>', "did you mean 'screen'?"),
         ('<node pkg="demo" exec="talker" on_exit="restart"/>', "expected 'shutdown'"),
+        ('<node pkg="demo" exec="talker" sigterm_timeout="soon"/>', "'soon'; expected a time in seconds"),
+        ('<node pkg="demo" exec="talker" sigkill_timeout="0"/>', "'0'; expected a time in seconds"),
         ('<node pkg="demo" exec="talker" name="a/b"/>', "'a/b' is not a ROS name"),
         ('<node pkg="demo" exec="talker" namespace="a b"/>', "'a b' is not a ROS name"),
         ('<node pkg="demo" exec="talker" if="true" unless="true"/>', "both 'if' and 'unless'"),

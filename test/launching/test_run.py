@@ -184,6 +184,18 @@ def test_node_that_had_to_be_killed_is_named(node, start):
     assert "/a did not end" not in output
 
 
+def test_node_that_asks_for_a_longer_grace_gets_it(node, start):
+    slow = POLITE.replace("sys.exit(0)", "time.sleep(3.0), print('all written', flush=True), sys.exit(0)")
+    patient = node("slow", slow).replace("<node ", '<node sigterm_timeout="300" ')
+    process = start(patient, node("a", NEEDS_TERM), grace=0.5)
+    process.send_signal(signal.SIGINT)
+    code, output = finish(process)
+    assert code == 0
+    assert "[/slow] all written" in output
+    assert "/slow did not end" not in output
+    assert "/a did not end within 0.5 s of SIGINT; sending SIGTERM" in output
+
+
 def test_second_interrupt_does_not_wait(node, start):
     process = start(node("a", NEEDS_TERM), grace=600.0)
     process.send_signal(signal.SIGINT)

@@ -25,6 +25,10 @@ sys.path.append(str(Path(__file__).parent))
 import rclpy  # noqa: E402 - the middleware reads the environment when it is imported
 from node_graph import Graph, NodeProcess  # noqa: E402
 from rclpy.node import Node  # noqa: E402
+from supple_interfaces.msg import ContactEvent  # noqa: E402
+from touch_probe import READY, Logger, Probe  # noqa: E402
+
+from supple.nodes.qos import EVENT  # noqa: E402
 
 Start = Callable[..., NodeProcess]
 
@@ -99,3 +103,29 @@ def stack(start: Start, graph: Graph) -> Graph:
     start("manipulation_executor")
     graph.until(lambda: len(graph.owners()) == 7, "an owner of every joint group", 40.0)
     return graph
+
+
+@pytest.fixture(scope="module")
+def heard(graph: Graph) -> list[ContactEvent]:
+    """Every event of touch."""
+    return graph.listen(ContactEvent, "contact_events", EVENT)
+
+
+@pytest.fixture
+def probe(graph: Graph) -> Iterator[Probe]:
+    """A sensor that sends what the test wants."""
+    probe = Probe(graph)
+    yield probe
+    probe.close()
+
+
+@pytest.fixture
+def logger(tmp_path: Path, graph: Graph, probe: Probe, heard: list[ContactEvent]) -> Iterator[Logger]:
+    """The logger of touch, with a healthy probe."""
+    graph.diagnostics.clear()
+    heard.clear()
+    node = Logger(tmp_path, graph)
+    node.until_logging()
+    graph.until(lambda: node.sensor("probe")[1] == "ok", "a healthy probe", READY)
+    yield node
+    node.process.stop()

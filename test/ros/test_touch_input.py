@@ -1,91 +1,112 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the links of sensors were: the robot's own kinematics at the stamp of a reading, nothing without states."""
+"""Readings and wrenches out of serialised messages, and readings into them: the same as from whole messages."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-import pinocchio as pin
 import pytest
-from nav_msgs.msg import Odometry
-from rclpy.serialization import serialize_message
+from geometry_msgs.msg import WrenchStamped
+from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Image, JointState
+from supple_interfaces.msg import TactileArray
 
-from supple.errors import SuppleError
-from supple.kinematics.model import KinematicModel
-from supple.nodes.conversion import header, pose_message
-from supple.nodes.touch_input import LinkPoses, stamp_of
-from supple.robots import g1
+from supple.contact.readings import PadLayout, TactileReading, TaxelStatus
+from supple.errors import SensorError
+from supple.nodes.conversion import header
+from supple.nodes.tactile_bytes import TactileBytes
+from supple.nodes.touch_input import TactileInput, layout_of, reading_of, stamp_of, wrench_of
+from supple.nodes.touch_output import blank_array, fill_array
 
-ROBOT = g1()
-NAMES = ROBOT.joints.names
-STEP = 5_000_000
-LINK = next(iter(ROBOT.pads.values())).link
-
-
-def state(stamp_ns: int, q: np.ndarray, v: np.ndarray) -> JointState:
-    return JointState(header=header(stamp_ns), name=list(NAMES), position=q.tolist(), velocity=v.tolist())
-
-
-def true_pose(q: np.ndarray, link: str = LINK) -> pin.SE3:
-    model = KinematicModel(ROBOT)
-    return model.frame_poses(model.configuration(pin.SE3.Identity(), q), link)[0]
+TAXELS = 4
+LAYOUT = PadLayout(
+    "probe",
+    "left_hand_palm_link",
+    np.stack([np.linspace(0.0, 0.03, TAXELS), np.zeros(TAXELS), np.zeros(TAXELS)], axis=1),
+    np.tile([0.0, 0.0, 1.0], (TAXELS, 1)),
+    np.full(TAXELS, 1e-4),
+)
+READING = TactileReading(5_000_000_007, 7, 2, [1.0, np.nan, 3.0, 4.0], [0, 1, 0, 2])
 
 
-@pytest.mark.parametrize("offset", [-7_000_000, 0, 3_000_000, 12_000_000])
-def test_poses_are_those_of_the_readings_own_time(offset):
-    poses = LinkPoses(ROBOT)
-    v = np.linspace(-1.0, 1.0, len(NAMES))
-    for i in range(100, 140):
-        poses.take(state(i * STEP, v * i * STEP * 1e-9, v))
-    stamp = 139 * STEP + offset
-    found = poses.at(stamp, [LINK, "l_wrist"])
-    for link in (LINK, "l_wrist"):
-        error = true_pose(v * stamp * 1e-9, link).actInv(found[link])
-        assert np.linalg.norm(error.translation) < 1e-9
-        assert np.linalg.norm(pin.log3(error.rotation)) < 1e-9
+def same(a: TactileReading, b: TactileReading) -> bool:
+    np.testing.assert_array_equal(a.pressure, b.pressure)
+    np.testing.assert_array_equal(a.status, b.status)
+    return (a.stamp_ns, a.sequence, a.missed) == (b.stamp_ns, b.sequence, b.missed)
 
 
-def test_without_a_state_near_it_nothing_is_said():
-    poses = LinkPoses(ROBOT)
-    assert poses.at(0, [LINK]) is None
-    poses.take(state(10 * STEP, np.zeros(len(NAMES)), np.zeros(len(NAMES))))
-    assert poses.at(10 * STEP + 30_000_000, [LINK]) is None
-    assert poses.at(10 * STEP, [LINK]) is not None
+def test_a_message_and_a_reading_are_the_same():
+    message = fill_array(blank_array(LAYOUT), READING)
+    layout = layout_of(message)
+    for field in ("position", "normal", "area"):
+        np.testing.assert_array_equal(getattr(layout, field), getattr(LAYOUT, field))
+    assert (layout.name, layout.frame, layout.unit) == (LAYOUT.name, LAYOUT.frame, LAYOUT.unit)
+    assert same(reading_of(message), READING)
 
 
-def test_states_from_before_a_jump_of_the_clock_are_forgotten():
-    poses = LinkPoses(ROBOT)
-    rest = np.zeros(len(NAMES))
-    poses.take(state(1000 * STEP, rest, rest))
-    poses.take(state(10 * STEP, rest, rest))
-    assert poses.at(1000 * STEP, [LINK]) is None
+@pytest.mark.parametrize("name", ["a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefgh"])
+@pytest.mark.parametrize("count", [1, 2, 3, 12])
+def test_readings_out_of_bytes_are_those_of_whole_messages(name, count):
+    rng = np.random.default_rng(0)
+    heard = TactileInput()
+    layout = PadLayout(name, 2 * name, rng.random((count, 3)), np.tile([0.0, 0.0, 1.0], (count, 1)), np.ones(count))
+    for i in range(20):
+        status = rng.integers(0, 3, count)
+        reading = TactileReading(i * 10_000_000 + 3, 2**40 + i, i // 3, rng.random(count).astype(np.float32), status)
+        data = serialize_message(fill_array(blank_array(layout), reading))
+        assert same(heard.take(data), reading)
+        assert heard.changed == (i == 0)
 
 
-def test_a_pad_is_borne_by_the_wrist_of_its_side():
-    poses = LinkPoses(ROBOT)
-    assert {name: poses.hand_of(pad.link)[0] for name, pad in ROBOT.pads.items()} == {n: n[0] for n in ROBOT.pads}
-    assert {poses.hand_of(pad.link) for pad in ROBOT.pads.values()} == {"l_wrist", "r_wrist"}
-    assert poses.hand_of("torso_link") == ""
+@pytest.mark.parametrize("name", ["a", "ab", "abc", "abcdefgh"])
+@pytest.mark.parametrize("count", [1, 3, 12])
+def test_messages_written_in_parts_are_those_written_whole(name, count):
+    rng = np.random.default_rng(1)
+    layout = PadLayout(name, 2 * name, rng.random((count, 3)), np.tile([0.0, 0.0, 1.0], (count, 1)), np.ones(count))
+    blank = TactileReading(0, 0, 0, np.zeros(count), np.zeros(count))
+    written = TactileBytes(fill_array(blank_array(layout), blank))
+    for i in range(1, 20):
+        status = rng.integers(0, 3, count)
+        pressure = np.where(status == TaxelStatus.DEAD, np.nan, rng.normal(0.0, 1e5, count))
+        reading = TactileReading(i * 1_234_567_891, 2**40 + i, i // 3, pressure, status)
+        # Bytes between the numbers may be anything.
+        said = deserialize_message(written.of(reading), TactileArray)
+        assert str(said) == str(fill_array(blank_array(layout), reading))
 
 
-def test_an_object_is_told_relative_to_the_base_of_its_time():
-    poses = LinkPoses(ROBOT)
-    base = pin.SE3(pin.utils.rotate("z", 0.7), np.array([1.0, 2.0, 0.7]))
-    seen = pin.SE3(pin.utils.rotate("x", 0.3), np.array([1.4, 2.1, 0.9]))
-    assert poses.in_base(STEP, seen) is None
-    message = Odometry(header=header(STEP, "odom"))
-    message.pose.pose = pose_message(base)
-    poses.take_base(message)
-    assert (base * poses.in_base(STEP, seen)).isApprox(seen, 1e-9)
-    assert poses.in_base(STEP + 50_000_000, seen) is None
+@pytest.mark.parametrize("frame", ["", "a", "ab", "abc", "abcd", "left_wrist_yaw_link"])
+def test_wrenches_out_of_bytes_are_those_of_whole_messages(frame):
+    message = WrenchStamped(header=header(5_000_000_007, frame))
+    message.wrench.force.x, message.wrench.force.z, message.wrench.torque.y = 1.5, float("inf"), -2.0
+    stamp, found, values = wrench_of(serialize_message(message))
+    assert (stamp, found) == (5_000_000_007, frame)
+    assert values.tolist() == [1.5, 0.0, float("inf"), 0.0, -2.0, 0.0]
 
 
-@pytest.mark.parametrize("field", ["position", "velocity"])
-def test_a_state_that_is_no_number_is_refused(field):
-    message = state(STEP, np.zeros(len(NAMES)), np.zeros(len(NAMES)))
-    getattr(message, field)[3] = float("nan")
-    with pytest.raises(SuppleError, match="not finite"):
-        LinkPoses(ROBOT).take(message)
+@pytest.mark.parametrize("field", ["name", "frame", "position", "normal", "area", "unit"])
+def test_another_layout_is_seen(field):
+    values = {"name": "prove", "frame": "right_hand_palm_link", "unit": "raw"}
+    values |= {
+        "position": LAYOUT.position + [[1e-9, 0, 0]] * 4,
+        "normal": LAYOUT.normal[:, ::-1],
+        "area": LAYOUT.area * 2,
+    }
+    heard = TactileInput()
+    another = replace(LAYOUT, **{field: values[field]})
+    for layout, changed in ((LAYOUT, True), (LAYOUT, False), (another, True), (another, False), (LAYOUT, True)):
+        assert same(heard.take(serialize_message(fill_array(blank_array(layout), READING))), READING)
+        assert heard.changed == changed
+
+
+def test_a_message_that_lacks_a_value_is_refused_and_the_next_one_is_taken():
+    heard = TactileInput()
+    message = fill_array(blank_array(LAYOUT), READING)
+    whole = serialize_message(message)
+    message.pressure = message.pressure[:3]
+    with pytest.raises(SensorError, match="pressure"):
+        heard.take(serialize_message(message))
+    assert same(heard.take(whole), READING)
 
 
 @pytest.mark.parametrize("stamp", [1, 999_999_999, 1_000_000_000, 1_796_072_564_736_650_909])

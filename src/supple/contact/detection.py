@@ -112,7 +112,13 @@ class ContactDetector:
         Raises:
             SensorError: The reading has not the number of taxels of the layout.
         """
-        forces = self.layout.normal_forces(reading.pressure)
+        layout = self.layout
+        if math.isfinite(reading.lowest) and not reading.status.any() and len(reading.pressure) == len(layout.area):
+            # Most readings are whole, and this is asked thousands of times a second.
+            total = float(layout.area @ reading.pressure)
+            if math.isfinite(total):
+                return max(total, 0.0)
+        forces = layout.normal_forces(reading.pressure)
         if not reading.usable.any():
             return math.nan
         # All taxels, negative noise too: the sum of what is above some floor would be a force that nobody exerts.
@@ -174,7 +180,7 @@ def patch_of(layout: PadLayout, reading: TactileReading, noise_floor: float = 0.
     Raises:
         SensorError: The reading has not the number of taxels of the layout.
     """
-    if reading.pressure.shape == layout.area.shape and not (reading.pressure >= noise_floor).any():
+    if reading.pressure.shape == layout.area.shape and not reading.highest >= noise_floor:
         return None  # quickly: most sensors touch nothing
     forces = layout.normal_forces(reading.pressure)
     weight = np.where(reading.usable & (reading.pressure >= noise_floor), np.maximum(forces, 0.0), 0.0)
@@ -182,7 +188,7 @@ def patch_of(layout: PadLayout, reading: TactileReading, noise_floor: float = 0.
     if total <= 0.0:
         return None
     normal = weight @ layout.normal
-    length = float(np.linalg.norm(normal))
+    length = math.sqrt(float(normal @ normal))
     # Pressed from opposite sides at once: there is no one normal, and nothing can be said about sliding.
     if length < 0.1 * total:
         return None

@@ -115,9 +115,6 @@ class SensorHealth:
         arrived: float,
         sequence: int | None = None,
         missed: int = 0,
-        taxels: int = 0,
-        dead: int = 0,
-        saturated: int = 0,
     ) -> ContactEvent | None:
         """Take in a reading.
 
@@ -126,15 +123,11 @@ class SensorHealth:
             arrived: When it came, steady clock, in [s].
             sequence: Counts the sensor's readings; absent from a sensor that does not count.
             missed: Readings that the sensor says it has lost since it started.
-            taxels: Number of taxels.
-            dead: Of these, how many give no value.
-            saturated: How many are saturated.
 
         Returns:
             That it resumed, if it had been silent.
         """
         self.readings += 1
-        self._taxels, self._dead, self._saturated = taxels, dead, saturated
         if self._last is None or self._is_news(self._last, stamp_ns, sequence, missed):
             self._last = (stamp_ns, sequence, missed)
         silence = arrived - (self._arrived if self._arrived is not None else arrived)
@@ -143,6 +136,10 @@ class SensorHealth:
             return None
         self._silent = False
         return ContactEvent(self.sensor, EventKind.RESUMED, stamp_ns, sequence or 0, silence, self.patience)
+
+    def taxels(self, count: int, dead: int, saturated: int) -> None:
+        """Take in what the last reading says of its taxels: how many there are, give no value, and are saturated."""
+        self._taxels, self._dead, self._saturated = count, dead, saturated
 
     def _is_news(self, last: tuple[int, int | None, int], stamp_ns: int, sequence: int | None, missed: int) -> bool:
         """Compare a reading with the newest one and tell whether it is newer, or the first of a new count."""

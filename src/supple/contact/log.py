@@ -63,9 +63,10 @@ class LogReport(BaseModel):
         sensors: Account of every sensor and stream with stamps, by name.
         events: Number of events, by kind.
         reactions: Commands that changed because of an event.
-        stall: Longest time in which the logger took nothing in, in [s].
+        stall: Longest time that a message waited for the logger to take it in, in [s].
         patience: How long the subscriptions keep what waits for it in [s]; after a longer stall something may be lost
-            without anybody knowing.
+            without anybody knowing. None where the middleware numbers all messages, so that no loss is overlooked.
+        unread: Whether messages that had come were left behind when the logger was ended.
         failure: Why the log ended early; empty if it did not.
     """
 
@@ -78,7 +79,8 @@ class LogReport(BaseModel):
     events: dict[str, int]
     reactions: int
     stall: float
-    patience: float
+    patience: float | None = None
+    unread: bool = False
     failure: str = ""
 
     @property
@@ -89,7 +91,11 @@ class LogReport(BaseModel):
     @property
     def complete(self) -> bool:
         """Whether everything that was sent is in the log, as far as anybody can know."""
-        return not self.failure and self.lost == 0 and self.stall < self.patience
+        return not self.failure and self.lost == 0 and not self.unread and not self._overslept
+
+    @property
+    def _overslept(self) -> bool:
+        return self.patience is not None and self.stall >= self.patience
 
     def __str__(self) -> str:
         """Return one line for a person."""
@@ -98,7 +104,9 @@ class LogReport(BaseModel):
         parts = _shortened([f"{count} of {what}" for what, count in worst])
         lost = sorted(((row.lost, row.known, name) for name, row in self.sensors.items() if row.lost), reverse=True)
         parts += _shortened([_missing(*row) for row in lost])
-        if self.stall >= self.patience:
+        if self.unread:
+            parts.append("what had come last and was not yet taken in")
+        if self._overslept:
             parts.append(f"perhaps more: the logger stood still for {self.stall:.1f} s")
         notes = [note for what in ("pauses", "silences", "restarts") if (note := _counted(self.sensors, what))]
         if self.failure:

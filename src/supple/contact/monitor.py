@@ -58,7 +58,8 @@ class TouchMonitor:
 
     Args:
         poses: Returns the pose of the sensors' links and of the wrists by name, at a stamp in [ns], in one frame; None
-            if they are not known, and then nothing is said about slip and shear.
+            if they are not known, and then nothing is said about slip and shear. What it returns is kept for a while
+            and looked at only when something is touched: it may be computed then, and must not change.
         settings: When a sensor counts as touched.
     """
 
@@ -66,6 +67,7 @@ class TouchMonitor:
         self._poses = poses
         self._settings = settings or ContactSettings()
         self._sensors: dict[str, _Sensor] = {}
+        self._frames: frozenset[str] = frozenset()
         self._slip = SlipEstimator(())
         self._floor = self._slip.settings.noise_floor
         self._wrenches: dict[str, tuple[int, Array]] = {}
@@ -88,13 +90,14 @@ class TouchMonitor:
         limits = EventLimits(settings.made_force, settings.broken_force, settings.slip_speed, overload)
         detector = ContactDetector(layout, settings)
         self._sensors[layout.name] = _Sensor(detector, EventFinder(layout.name, limits), hand)
-        self._slip = SlipEstimator(sensor.detector.layout for sensor in self._sensors.values())
+        sensors = self._sensors.values()
+        self._slip = SlipEstimator(sensor.detector.layout for sensor in sensors)
+        self._frames = frozenset(s.detector.layout.frame for s in sensors) | {s.hand for s in sensors if s.hand}
 
     @property
-    def frames(self) -> set[str]:
+    def frames(self) -> frozenset[str]:
         """Frames whose poses are asked for."""
-        sensors = self._sensors.values()
-        return {sensor.detector.layout.frame for sensor in sensors} | {s.hand for s in sensors if s.hand}
+        return self._frames
 
     def observe_wrench(self, frame: str, stamp_ns: int, force: ArrayLike) -> None:
         """Take in the force by contacts on everything behind a wrist.
@@ -150,7 +153,7 @@ class TouchMonitor:
         problem = ""
         if poses is not None:
             try:
-                pressed = {name: row for name, row in readings.items() if (row.pressure >= self._floor).any()}
+                pressed = {name: row for name, row in readings.items() if row.highest >= self._floor}
                 speeds |= self._slip.step(stamp, poses, pressed)
                 shears |= self._shear(stamp, poses, pressed)
             except SuppleError as error:
@@ -169,9 +172,9 @@ class TouchMonitor:
             touched = {}
             for name, reading in readings.items():
                 layout = self._sensors[name].detector.layout
-                patch = patch_of(layout, reading, self._floor)
-                if self._sensors[name].hand == hand and patch is not None:
-                    touched[name] = (poses[layout.frame].rotation @ patch[1], patch[2])
+                if self._sensors[name].hand != hand or (patch := patch_of(layout, reading, self._floor)) is None:
+                    continue
+                touched[name] = (poses[layout.frame].rotation @ patch[1], patch[2])
             if not touched or abs(stamp - measured) > _WRENCH_AGE_NS or hand not in poses:
                 continue
             normals, loads = (np.array(column) for column in zip(*touched.values(), strict=True))

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -19,6 +20,8 @@ PASCAL, RAW = "Pa", "raw"
 """Units of pressure: calibrated, and what an uncalibrated sensor counts in."""
 
 _UNIT_NORM_TOLERANCE = 1e-3
+# A pressure above this in [Pa] is beyond the strength of anything that a robot is made of.
+_HIGHEST_PRESSURE = 1e9
 
 
 class TaxelStatus(IntEnum):
@@ -27,6 +30,10 @@ class TaxelStatus(IntEnum):
     OK = 0
     DEAD = 1
     SATURATED = 2
+
+
+# NumPy compares with a plain number several times faster than with a member of an enum.
+_DEAD = int(TaxelStatus.DEAD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +67,15 @@ class PadLayout:
         if self.unit not in (PASCAL, RAW):
             raise SensorError(f"{where}: unknown unit {self.unit!r} (available: {PASCAL}, {RAW})")
         count = len(np.atleast_1d(self.area))
-        for field, shape in (("position", (count, 3)), ("normal", (count, 3)), ("area", (count,))):
-            value = np.array(getattr(self, field), dtype=np.float64)
+        for name, shape in (("position", (count, 3)), ("normal", (count, 3)), ("area", (count,))):
+            value = np.array(getattr(self, name), dtype=np.float64)
             if count == 0 or value.shape != shape:
-                raise SensorError(f"{where}: {field} of shape {value.shape}, expected {shape} with at least one taxel")
+                raise SensorError(f"{where}: {name} of shape {value.shape}, expected {shape} with at least one taxel")
             if not np.all(np.isfinite(value)):
                 taxel = int(np.argwhere(~np.isfinite(value))[0, 0])
-                raise SensorError(f"{where}: {field} of taxel {taxel} is not finite, got {value[taxel].tolist()}")
+                raise SensorError(f"{where}: {name} of taxel {taxel} is not finite, got {value[taxel].tolist()}")
             value.setflags(write=False)
-            object.__setattr__(self, field, value)
+            object.__setattr__(self, name, value)
         norms = np.linalg.norm(self.normal, axis=1)
         worst = int(np.argmax(np.abs(norms - 1.0)))
         if abs(norms[worst] - 1.0) > _UNIT_NORM_TOLERANCE:
@@ -95,7 +102,30 @@ class PadLayout:
         value = np.asarray(pressure, dtype=np.float64)
         if value.shape != self.area.shape:
             raise SensorError(f"sensor {self.name!r}: {value.shape} values of pressure for {len(self)} taxels")
-        return np.nan_to_num(value, nan=0.0) * self.area
+        forces = value * self.area
+        forces[np.isnan(forces)] = 0.0
+        return forces
+
+    def check(self, reading: TactileReading) -> None:
+        """Refuse a reading that this sensor cannot have taken.
+
+        Raises:
+            SensorError: Another number of taxels, an unknown status, or a pressure that nothing withstands.
+        """
+        where = f"sensor {self.name!r}"
+        if len(reading.pressure) != len(self.area):
+            raise SensorError(f"{where}: {len(reading.pressure)} values of pressure for {len(self)} taxels")
+        status = reading.status.tobytes()
+        if max(status) > TaxelStatus.SATURATED:
+            taxel = next(i for i, value in enumerate(status) if value > TaxelStatus.SATURATED)
+            known = ", ".join(f"{row.value} {row.name}" for row in TaxelStatus)
+            raise SensorError(f"{where}: unknown status {status[taxel]} of taxel {taxel} (available: {known})")
+        if self.unit == PASCAL and not (reading.lowest >= -_HIGHEST_PRESSURE and reading.highest <= _HIGHEST_PRESSURE):
+            taxel = int(np.nanargmax(np.abs(reading.pressure)))
+            raise SensorError(
+                f"{where}: pressure of taxel {taxel} is {reading.pressure[taxel]:.3g} Pa, "
+                f"expected at most {_HIGHEST_PRESSURE:.0e} Pa"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +138,8 @@ class TactileReading:
         missed: Readings known to be lost before this one since the sensor started.
         pressure: One value per taxel in the layout's unit, NaN where the taxel is dead, shape (n,).
         status: A `TaxelStatus` per taxel, shape (n,).
+        lowest: Lowest value; infinite if no taxel gives one.
+        highest: Highest value; minus infinity if no taxel gives one.
 
     Raises:
         SensorError: The two arrays differ in length, or are not one-dimensional.
@@ -118,6 +150,8 @@ class TactileReading:
     missed: int
     pressure: Array
     status: NDArray[np.uint8]
+    lowest: float = field(init=False)
+    highest: float = field(init=False)
 
     def __post_init__(self) -> None:
         pressure = np.array(self.pressure, dtype=np.float64)
@@ -127,11 +161,26 @@ class TactileReading:
                 f"reading {self.sequence}: pressure of shape {pressure.shape} and status of shape {status.shape}, "
                 "expected one of each per taxel"
             )
-        for field, value in (("pressure", pressure), ("status", status)):
-            value.setflags(write=False)
-            object.__setattr__(self, field, value)
+        # Of so few numbers, Python finds the extremes several times faster than NumPy.
+        values = pressure.tolist()
+        if math.isnan(sum(values)):
+            values = [value for value in values if not math.isnan(value)]
+        pressure.setflags(write=False)
+        status.setflags(write=False)
+        found = {
+            "pressure": pressure,
+            "status": status,
+            "lowest": min(values, default=math.inf),
+            "highest": max(values, default=-math.inf),
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    def count(self, status: TaxelStatus) -> int:
+        """Return how many taxels have a status."""
+        return self.status.tobytes().count(status)
 
     @property
     def usable(self) -> NDArray[np.bool_]:
         """Taxels that give a value, a saturated one included, shape (n,)."""
-        return np.isfinite(self.pressure) & (self.status != TaxelStatus.DEAD)
+        return np.isfinite(self.pressure) & (self.status != _DEAD)

@@ -68,9 +68,9 @@ class Placement(_Section):
     position: Vector = (0.0, 0.0, 0.0)
     rpy: Vector = (0.0, 0.0, 0.0)
 
-    @property
+    @cached_property
     def T_frame_sensor(self) -> pin.SE3:
-        """The pose."""
+        """The pose; not to be changed."""
         return pin.SE3(pin.rpy.rpyToMatrix(*self.rpy), np.array(self.position))
 
 

@@ -111,7 +111,7 @@ class SlipEstimator:
     def reset(self) -> None:
         """Forget links, object and tracked poses."""
         self._stamp: int | None = None
-        self._links: deque[tuple[int, dict[str, pin.SE3]]] = deque()
+        self._links: deque[tuple[int, Mapping[str, pin.SE3]]] = deque()
         self._poses: deque[tuple[int, pin.SE3]] = deque()
         self._patches: dict[str, tuple[str, Array, Array]] = {}  # link, point and normal in its frame, by sensor
         self._sliding: set[str] = set()
@@ -182,7 +182,7 @@ class SlipEstimator:
                 found.add(name)
         return found
 
-    def _at(self, stamp_ns: int) -> tuple[int, dict[str, pin.SE3]]:
+    def _at(self, stamp_ns: int) -> tuple[int, Mapping[str, pin.SE3]]:
         """Return the links' poses nearest to a time."""
         return min(self._links, key=lambda entry: abs(entry[0] - stamp_ns))
 
@@ -193,7 +193,8 @@ class SlipEstimator:
 
         Args:
             stamp_ns: When the readings were taken in [ns]; going back begins anew.
-            T_base_link: Pose of the link of every sensor that gave a reading, in the common frame.
+            T_base_link: Pose of the link of every sensor that gave a reading, in the common frame; it is kept, looked
+                at only when something is touched, and must not change.
             readings: Readings of that time, by sensor.
 
         Raises:
@@ -203,15 +204,16 @@ class SlipEstimator:
             self.reset()
         elapsed = 0.0 if self._stamp is None else 1e-9 * (stamp_ns - self._stamp)
         self._stamp = stamp_ns
-        self._links.append((stamp_ns, {name: pose.copy() for name, pose in T_base_link.items()}))
+        self._links.append((stamp_ns, T_base_link))
         result = dict.fromkeys(readings, math.nan)
         touches = self._touches(readings)
         tracked = bool(self._poses) and stamp_ns - self._poses[-1][0] <= round(1e9 * self.settings.track_timeout)
         if not tracked:
             self._sliding = set()
         if not touches:
-            self._predict(elapsed, self._centre)
-            if not tracked:
+            if tracked:
+                self._predict(elapsed, self._centre)
+            else:
                 self._forget()
             return result
         self._predict(elapsed, np.mean([touch.point for touch in touches], axis=0))
@@ -233,10 +235,12 @@ class SlipEstimator:
         now_ns, now = self._links[-1]
         while now_ns - self._links[0][0] > round(1e9 * _HISTORY):
             self._links.popleft()
+        found: list[_Touch] = []
+        self._patches = {}
+        if not readings:
+            return found
         then_ns, then = self._at(now_ns - round(1e9 * settings.window))
         elapsed = 1e-9 * (now_ns - then_ns)
-        found = []
-        self._patches = {}
         for name, reading in readings.items():
             if name not in self.layouts:
                 raise UnknownNameError("sensor", name, self.layouts)

@@ -18,12 +18,16 @@ class NodeProcess:
         command: Executable and arguments.
         source: Launch file and line that asked for it.
         shutdown_on_exit: Whether its end ends everything (``on_exit="shutdown"``).
+        sigterm_timeout: Time in [s] that it may take to end after SIGINT, before SIGTERM; None for the usual one.
+        sigkill_timeout: Time in [s] that it may take to end after SIGTERM, before SIGKILL; None for the usual one.
     """
 
     name: str
     command: tuple[str, ...]
     source: str
     shutdown_on_exit: bool = False
+    sigterm_timeout: float | None = None
+    sigkill_timeout: float | None = None
 
     def __str__(self) -> str:
         """Return the command as one would type it."""

@@ -3,8 +3,8 @@
 
 The subset, with the meaning it has for ``ros2 launch``: ``arg`` with ``choice``, ``let``, ``group``, ``include`` with
 ``arg``, ``push-ros-namespace``, and ``node`` (pkg, exec, name, namespace, args, output, respawn="false",
-on_exit="shutdown") with ``param`` (name and value, or from) and ``remap``; ``if`` and ``unless`` on each. Anything
-else is an error.
+on_exit="shutdown", sigterm_timeout, sigkill_timeout) with ``param`` (name and value, or from) and ``remap``; ``if``
+and ``unless`` on each. Anything else is an error.
 
 Two habits of ``ros2 launch`` are not followed: an argument that no file declares is refused, and variables do not
 leak out of an included file.
@@ -31,6 +31,7 @@ from supple.launching.substitution import Scope, substitute
 __all__ = ["parse_arguments", "resolve"]
 
 _CONDITIONS = ("if", "unless")
+_TIMEOUTS = ("sigterm_timeout", "sigkill_timeout")
 _ACTIONS = ("arg", "group", "include", "let", "node", "push-ros-namespace", "push_ros_namespace")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _NAMESPACE = re.compile(r"/?([A-Za-z_]\w*(/[A-Za-z_]\w*)*)?")
@@ -215,7 +216,8 @@ def _join(element: Element, namespace: str, name: str) -> str:
 
 
 def _node(element: Element, context: _Context) -> list[NodeProcess]:
-    element.expect(("name", "namespace", "args", "output", "respawn", "on_exit", *_CONDITIONS), ("pkg", "exec"))
+    allowed = ("name", "namespace", "args", "output", "respawn", "on_exit", *_TIMEOUTS, *_CONDITIONS)
+    element.expect(allowed, ("pkg", "exec"))
     element.expect_children(("param", "remap"))
     if not _wanted(element, context):
         return []
@@ -248,7 +250,21 @@ def _node(element: Element, context: _Context) -> list[NodeProcess]:
     if command[-1] == "--ros-args":
         command.pop()
     full_name = f"{namespace}/{name}" if name else executable
-    return [NodeProcess(full_name, tuple(command), element.place, on_exit == "shutdown")]
+    timeouts = {key: _seconds(element, key, context) for key in _TIMEOUTS}
+    return [NodeProcess(full_name, tuple(command), element.place, on_exit == "shutdown", **timeouts)]
+
+
+def _seconds(element: Element, name: str, context: _Context) -> float | None:
+    text = _text(element, name, context)
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise element.error(f"attribute {name!r} is {text!r}; expected a time in seconds")
+    return value
 
 
 def _remap(element: Element, context: _Context) -> list[str]:

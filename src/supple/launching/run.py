@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import queue
 import signal
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -38,7 +40,8 @@ def run(
     """Start processes and stay until all have ended.
 
     SIGINT or SIGTERM to this process, and the end of a process with ``shutdown_on_exit``, stop all: SIGINT first,
-    SIGTERM to those still there after the grace time, SIGKILL after another. A second SIGINT goes to the next stage.
+    SIGTERM to those still there after the grace time, SIGKILL after another; a process may ask for longer ones. A
+    second SIGINT goes to the next stage.
     If this process is killed, each process gets a SIGINT from the system (on Linux), so that nothing moves on alone.
     Must be called from the main thread: it alone receives signals, and its end is what the processes hear of.
 
@@ -46,7 +49,7 @@ def run(
         processes: What to start.
         environment: Environment of the processes; `ros_environment` when not given.
         console: Where output goes; standard output when not given.
-        grace: Time between the stages in [s].
+        grace: Time between the stages in [s], for processes that do not ask for another.
 
     Returns:
         The exit code: of the process that stopped all; else of the first that failed by itself; 1 if all was well until
@@ -67,6 +70,17 @@ def run(
         return session.wait()
 
 
+@dataclass
+class _Child:
+    """One running process: how far its stopping has come (-1: not begun), and when it goes on (steady clock, [s])."""
+
+    process: NodeProcess
+    handle: subprocess.Popen[bytes]
+    stage: int = -1
+    deadline: float = math.inf
+    waited: float = 0.0
+
+
 class _Session:
     """The running processes. Signals and ends of processes arrive in one queue, handled by one thread."""
 
@@ -74,9 +88,8 @@ class _Session:
         self.console = console
         self.grace = grace
         self.events: queue.SimpleQueue[tuple[int, int] | int] = queue.SimpleQueue()
-        self.running: dict[int, tuple[NodeProcess, subprocess.Popen[bytes]]] = {}
-        self.stage = -1
-        self.deadline = float("inf")
+        self.running: dict[int, _Child] = {}
+        self.stopping = False
         self.code: int | None = None
         self.killed = False
         self.lock = threading.Lock()
@@ -110,7 +123,7 @@ class _Session:
             start_new_session=True,
             preexec_fn=self.tie,
         )
-        self.running[child.pid] = (process, child)
+        self.running[child.pid] = _Child(process, child)
         self.say(f"{process.name} started (process {child.pid})", "dim")
         colour = _COLOURS[index % len(_COLOURS)]
         threading.Thread(target=self.follow, args=(process, child, colour), daemon=True).start()
@@ -133,33 +146,45 @@ class _Session:
 
     def stop(self) -> None:
         """Go to the next stage of stopping: tell every process that is still there."""
-        self.stage = min(self.stage + 1, len(_STAGES) - 1)
-        number, late = _STAGES[self.stage], time.monotonic() >= self.deadline
-        self.deadline = time.monotonic() + self.grace
-        for process, child in self.running.values():
-            if self.stage > 0:
-                before = _STAGES[self.stage - 1].name
-                why = f"did not end within {self.grace:g} s of {before}" if late else f"has not ended since {before}"
-                self.say(f"{process.name} {why}; sending {number.name}", "bold yellow")
-            self.killed |= number == signal.SIGKILL
-            try:
-                # The whole group: a killed interpreter must not leave helpers behind.
-                os.killpg(child.pid, number) if number == signal.SIGKILL else child.send_signal(number)
-            except ProcessLookupError:
-                # It ended just now; its event is on the way.
-                continue
+        self.stopping = True
+        for child in self.running.values():
+            self.advance(child)
+
+    def advance(self, child: _Child) -> None:
+        """Go to the next stage of stopping one process."""
+        now = time.monotonic()
+        child.stage = min(child.stage + 1, len(_STAGES) - 1)
+        number = _STAGES[child.stage]
+        if child.stage > 0:
+            before = _STAGES[child.stage - 1].name
+            late = now >= child.deadline
+            why = f"did not end within {child.waited:g} s of {before}" if late else f"has not ended since {before}"
+            self.say(f"{child.process.name} {why}; sending {number.name}", "bold yellow")
+        child.waited = (child.process.sigterm_timeout, child.process.sigkill_timeout, None)[child.stage] or self.grace
+        child.deadline = now + child.waited
+        self.killed |= number == signal.SIGKILL
+        try:
+            # The whole group: a killed interpreter must not leave helpers behind.
+            pid = child.handle.pid
+            os.killpg(pid, number) if number == signal.SIGKILL else child.handle.send_signal(number)
+        except ProcessLookupError:
+            # It ended just now; its event is on the way.
+            return
 
     def wait(self) -> int:
         """Handle events until nothing runs; return the exit code."""
         while self.running:
             try:
-                timeout = max(0.0, self.deadline - time.monotonic())
-                event = self.events.get(timeout=None if timeout == float("inf") else timeout)
+                due = min(child.deadline for child in self.running.values())
+                timeout = max(0.0, due - time.monotonic())
+                event = self.events.get(timeout=None if math.isinf(timeout) else timeout)
             except queue.Empty:
-                self.stop()
+                for child in self.running.values():
+                    if time.monotonic() >= child.deadline:
+                        self.advance(child)
                 continue
             if isinstance(event, int):
-                if self.stage < 0:
+                if not self.stopping:
                     self.say(f"{signal.Signals(event).name}: stopping {len(self.running)} processes")
                 self.stop()
             else:
@@ -168,9 +193,8 @@ class _Session:
 
     def ended(self, number: int, code: int) -> None:
         """Note the end of a process, and stop the others if it was one that they cannot do without."""
-        process, _ = self.running.pop(number)
+        process, stopping = self.running.pop(number).process, self.stopping
         code = 128 - code if code < 0 else code
-        stopping = self.stage >= 0
         by_us = stopping and code in {128 + stage for stage in _STAGES}
         if code and not by_us:
             self.say(f"{process.name} ended with exit code {code} ({process.source})", "bold red")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
@@ -12,6 +12,8 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
+
+from supple.nodes.message_loss import MessageLoss, with_info
 
 __all__ = [
     "CLOCK",
@@ -113,10 +115,21 @@ def subscription(
         topic: Topic name.
         callback: Called with each message.
         profile: What it asks for.
-        on_lost: Called with the number of messages that were lost on the way, when the middleware notices.
+        on_lost: Called with the number of messages that are missing right before one that comes, wherever they were
+            lost (`MessageLoss`).
     """
-    events = SubscriptionEventCallbacks(
-        incompatible_qos=_complain(node, topic, "publisher"),
-        message_lost=None if on_lost is None else lambda event: on_lost(event.total_count_change),
-    )
+    events = SubscriptionEventCallbacks(incompatible_qos=_complain(node, topic, "publisher"))
+    if on_lost is not None:
+        callback = _counting(callback, on_lost)
     return node.create_subscription(kind, topic, callback, profile, event_callbacks=events)
+
+
+def _counting(callback: Callable[[Any], None], on_lost: Callable[[int], None]) -> Callable[..., None]:
+    loss = MessageLoss()
+
+    def receive(message: Any, info: Mapping[str, Any]) -> None:
+        if missing := loss.take(info):
+            on_lost(missing)
+        callback(message)
+
+    return with_info(receive)

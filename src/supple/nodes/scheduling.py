@@ -7,10 +7,13 @@ import os
 import resource
 from pathlib import Path
 
-__all__ = ["CONTROL_PRIORITY", "give_way", "take_priority"]
+__all__ = ["CONTROL_PRIORITY", "RECORDING_PRIORITY", "give_way", "take_priority"]
 
 CONTROL_PRIORITY = 20
 """Real-time priority of control loops: above everything ordinary, below the kernel's own threads (50)."""
+
+RECORDING_PRIORITY = 10
+"""Real-time priority of what must miss no message: below control loops, above everything that only shows something."""
 
 _COURTESY = 10
 

@@ -19,11 +19,13 @@ from supple_interfaces.srv import Mark
 from supple.episodes import save_seed
 from supple.episodes.atomic import free_path
 from supple.errors import DatasetError, SuppleError, TeleopError, UnknownNameError
-from supple.nodes.bag_recorder import BagRecorder, BagTake, camera_topics, robot_topics
+from supple.nodes.bag_recorder import BagRecorder
+from supple.nodes.bag_take import BagTake
 from supple.nodes.conversion import joint_command, nanoseconds, pose_of
 from supple.nodes.diagnostics import steady_clock
 from supple.nodes.lifecycle import ActuatorNode
 from supple.nodes.qos import COMMAND, EVENT, SENSOR_INPUT, publisher, subscription, withdraw
+from supple.nodes.recorded_topics import camera_topics, robot_topics
 from supple.nodes.runtime import run_node
 from supple.nodes.state_input import StateInput
 from supple.robots import RobotCommand, RobotState

@@ -20,6 +20,7 @@ from supple.errors import SuppleError
 from supple.nodes.conversion import header, point_message, time_message, vector_message
 from supple.nodes.lifecycle import ParameterError, declare_parameter
 from supple.nodes.qos import SENSOR, publisher, withdraw
+from supple.nodes.tactile_bytes import TactileBytes
 from supple.sim.forces import LinkWrenches, contact_forces
 from supple.sim.markers import taxel_marker, wrench_marker
 from supple.sim.tactile import TactileSensors, TactileSettings
@@ -47,6 +48,11 @@ def fill_array(message: TactileArray, reading: TactileReading) -> TactileArray:
     message.pressure = array("f", reading.pressure.astype(np.float32).tobytes())
     message.status = array("B", reading.status.tobytes())
     return message
+
+
+def _empty_array(layout: PadLayout) -> TactileArray:
+    count = len(layout)
+    return fill_array(blank_array(layout), TactileReading(0, 0, 0, np.zeros(count), np.zeros(count, dtype=np.uint8)))
 
 
 class TouchParameters:
@@ -108,7 +114,7 @@ class TouchOutput:
         self._sensors = TactileSensors(world, parameters.settings, np.random.default_rng(seed))
         self._sensors.silence(parameters.silent)
         self._wrenches = LinkWrenches(world)
-        self._messages = {name: blank_array(layout) for name, layout in self._sensors.layouts.items()}
+        self._messages = {name: TactileBytes(_empty_array(row)) for name, row in self._sensors.layouts.items()}
         self._tactile = {name: publisher(node, TactileArray, f"tactile/{name}", SENSOR) for name in self._messages}
         self._wrench = {
             name: publisher(node, WrenchStamped, f"true_wrench/{name}", SENSOR) for name in self._wrenches.frames
@@ -150,7 +156,7 @@ class TouchOutput:
         if wanted:
             for name, reading in self._sensors.advance(stamp_ns, contacts):
                 self._readings[name] = reading
-                self._tactile[name].publish(fill_array(self._messages[name], reading))
+                self._tactile[name].publish(self._messages[name].of(reading))
         if felt:
             for name, row in self._wrenches.read(contacts).items():
                 wrench = Wrench(force=vector_message(row[:3]), torque=vector_message(row[3:]))

@@ -13,8 +13,10 @@ setup:  ## make or complete .venv (the others do it first)
 demo: setup  ## from one demonstration to replayed episodes, under out/demo
 	@$(environment) supple demo
 
+# Tests of nodes keep time on a clock and get the machine to themselves; the others share it.
 test: setup  ## run every test
-	@$(environment) python -m pytest
+	@$(environment) status=0; python -m pytest --ignore=test/ros -n auto --maxprocesses 4 --dist loadfile || status=1; \
+		python -m pytest test/ros || status=1; exit $$status
 
 check: setup  ## lint, types and house rules
 	@$(environment) ruff check . && ruff format --check . && mypy && python scripts/lint.py

@@ -18,6 +18,7 @@ NODES = (
     "point_extractor",
     "robot_state",
     "sim_bridge",
+    "task_executor",
     "teleop_recorder",
     "wrench_observer",
 )

@@ -201,10 +201,13 @@ class Graph:
     def estop(self) -> Any:
         return self.call(Trigger, "sim_bridge/estop", Trigger.Request())
 
-    def send_goal(self, kind: type, action: str, goal: Any) -> Any:
+    def send_goal(
+        self, kind: type, action: str, goal: Any, on_feedback: Callable[[Any], None] = lambda feedback: None
+    ) -> Any:
         client = self._client(action, lambda: ActionClient(self.node, kind, action))
         assert client.wait_for_server(DISCOVERY), f"no action {action}"
-        handle = self.result(client.send_goal_async(goal), f"acceptance by {action}")
+        sent = client.send_goal_async(goal, feedback_callback=lambda message: on_feedback(message.feedback))
+        handle = self.result(sent, f"acceptance by {action}")
         assert handle.accepted
         return handle
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +59,25 @@ def test_a_replay_repeats_the_recording_and_its_success(player, seed, tmp_path):
     assert verdict.divergence["joint_rad"] < 1e-6
     assert verdict.divergence["base_m"] < 1e-6
     assert json.loads((tmp_path / "verdict.json").read_text()) == json.loads(result.verdict)
+
+
+def test_supple_replay_ros_plays_on_the_running_stack_and_ends_as_supple_replay_does(player, seed, tmp_path):
+    path, recorded = seed
+    verdict = tmp_path / "verdict.json"
+
+    def replay(place: Path | str) -> subprocess.CompletedProcess[str]:
+        program = (sys.executable, "-c", "from supple.cli.main import app; app()")
+        command = [*program, "replay", str(place), "--ros", "--verdict", str(verdict), "--timeout", "20"]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200.0)
+
+    done = replay(path)
+    assert done.returncode == 0, done.stderr
+    assert f"frames applied {recorded.episode.length} of {recorded.episode.length}" in done.stderr
+    assert "success: yes" in done.stderr
+    assert Verdict.model_validate_json(verdict.read_text()).success
+    refused = replay(tmp_path / "nothing")
+    assert refused.returncode == 1
+    assert "does not exist" in refused.stderr
 
 
 def test_another_contract_stops_it_before_anything_moves(player, seed, tmp_path):

@@ -21,7 +21,7 @@ from supple.launching.environment import ros_environment
 if TYPE_CHECKING:
     from supple.nodes.operator import Operator
 
-__all__ = ["call_app"]
+__all__ = ["Namespace", "Timeout", "answered", "call_app", "connect"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,7 +54,7 @@ class Recording(StrEnum):
     MARK = "mark"
 
 
-def _answered(command: F) -> F:
+def answered(command: F) -> F:
     """Give a failure to reach anybody an exit code of its own; the rest is ``guarded``'s."""
 
     @guarded
@@ -70,7 +70,12 @@ def _answered(command: F) -> F:
     return run  # type: ignore[return-value]
 
 
-def _operator(namespace: str, timeout: float) -> Operator:
+def connect(namespace: str, timeout: float) -> Operator:
+    """Return a client of the running nodes.
+
+    Raises:
+        LaunchError: ROS is not complete here.
+    """
     # As 'supple up' starts nodes, so that both sides speak through the same interfaces.
     os.environ.update(ros_environment())
     try:
@@ -81,14 +86,14 @@ def _operator(namespace: str, timeout: float) -> Operator:
 
 
 @call_app.command("estop")
-@_answered
+@answered
 def estop_command(
     armed: Annotated[bool, typer.Option("--armed", help="Get ready, then wait for Enter: the fastest way.")] = False,
     namespace: Namespace = "",
     timeout: Timeout = 5.0,
 ) -> None:
     """Emergency stop: damp every joint of the simulated robot until the next reset."""
-    with _operator(namespace, timeout) as operator:
+    with connect(namespace, timeout) as operator:
         operator.await_stop()
         if armed:
             _await_enter(operator)
@@ -108,7 +113,7 @@ def _await_enter(operator: Operator) -> None:
 
 
 @call_app.command("reset")
-@_answered
+@answered
 def reset_command(
     task: Annotated[str, typer.Option(help="Refuse unless the scene is this task's.")] = "",
     distribution: Annotated[str, typer.Option(help="Initial distribution; the launch's own if absent.")] = "",
@@ -117,39 +122,39 @@ def reset_command(
     timeout: Timeout = 10.0,
 ) -> None:
     """Put the simulation into an initial state; ends an emergency stop."""
-    with _operator(namespace, timeout) as operator:
+    with connect(namespace, timeout) as operator:
         operator.reset(task, distribution, seed)
     console.print("reset")
 
 
 @call_app.command("pause")
-@_answered
+@answered
 def pause_command(
     switch: Annotated[Switch, typer.Argument(help="on: time stands still; off: it goes on.")],
     namespace: Namespace = "",
     timeout: Timeout = 5.0,
 ) -> None:
     """Let simulated time stand still, or go on."""
-    with _operator(namespace, timeout) as operator:
+    with connect(namespace, timeout) as operator:
         operator.pause(switch is Switch.ON)
     console.print("paused" if switch is Switch.ON else "running")
 
 
 @call_app.command("step")
-@_answered
+@answered
 def step_command(
     steps: Annotated[int, typer.Argument(min=1, help="Physics steps of 5 ms.")],
     namespace: Namespace = "",
     timeout: Timeout = 5.0,
 ) -> None:
     """Advance a paused simulation."""
-    with _operator(namespace, timeout) as operator:
+    with connect(namespace, timeout) as operator:
         operator.step(steps)
     console.print(f"advanced by {steps} steps")
 
 
 @call_app.command("record")
-@_answered
+@answered
 def record_service_command(
     action: Annotated[Recording, typer.Argument(help="What to do.")],
     label: Annotated[str, typer.Argument(help="For mark: what begins now.")] = "",
@@ -159,12 +164,12 @@ def record_service_command(
     """Start, stop or discard the recording of a running teleop_recorder, or mark the present instant in it."""
     if (action is Recording.MARK) != bool(label):
         raise typer.BadParameter("'mark' needs a label, the others take none")
-    with _operator(namespace, timeout) as operator:
+    with connect(namespace, timeout) as operator:
         console.print(operator.record(action, label) or str(action), markup=False)
 
 
 @call_app.command("walk-to", context_settings={"ignore_unknown_options": True})
-@_answered
+@answered
 def walk_to_command(
     x: Annotated[float, typer.Argument(help="Target in m.")],
     y: Annotated[float, typer.Argument(help="Target in m.")],
@@ -182,6 +187,6 @@ def walk_to_command(
             told = time.monotonic()
             console.print(f"{elapsed:5.1f} s: {distance:.2f} m and {turn:.2f} rad to go")
 
-    with _operator(namespace, timeout) as operator:
+    with connect(namespace, timeout) as operator:
         distance, turn = operator.walk_to(x, y, yaw, frame, feedback)
     console.print(f"arrived: {100 * distance:.1f} cm and {abs(turn):.3f} rad off")

@@ -21,6 +21,7 @@ _COMMANDS = {
     "generate": "generating:generate_command",
     "inspect": "inspecting:inspect_command",
     "replay": "replaying:replay_command",
+    "execute": "executing:execute_command",
     "export": "replaying:export_command",
     "up": "launching:up_command",
     "call": "calling:call_app",

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import Progress
 
+from supple.cli.calling import Namespace, Timeout, answered, connect
 from supple.cli.output import console, guarded, print_json
 from supple.cli.places import load_episode
 from supple.replay.bag_export import export_bag
 from supple.replay.player import replay_in_simulation
+from supple.replay.verdict import Verdict
 
 __all__ = ["export_command", "replay_command"]
 
@@ -23,15 +26,21 @@ class ExportFormat(StrEnum):
     BAG = "bag"
 
 
-@guarded
+@answered
 def replay_command(
     episode: Annotated[str, typer.Argument(help="DATASET:demo_3, DATASET (its first), or a seed file.")],
     clean: Annotated[bool, typer.Option(help="Replay the clean labels instead of what was executed.")] = False,
     verdict: Annotated[Path | None, typer.Option(help="Write the verdict to this JSON file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the verdict as one JSON object, last.")] = False,
+    ros: Annotated[bool, typer.Option("--ros", help="Play it into the running simulator, by episode_player.")] = False,
+    namespace: Namespace = "",
+    timeout: Timeout = 5.0,
 ) -> None:
     """Replay an episode in physics and say whether it holds: exit code 0 only if the task succeeds."""
-    result = replay_in_simulation(load_episode(episode), clean=clean)
+    if ros:
+        result = _replay_over_ros(episode, clean, namespace, timeout)
+    else:
+        result = replay_in_simulation(load_episode(episode), clean=clean)
     console.print(f"frames applied {result.frames_applied} of {result.frames_total}")
     if result.contract != "match":
         for difference in result.contract:
@@ -49,6 +58,19 @@ def replay_command(
         result.write(verdict)
     if not result.success:
         raise typer.Exit(1)
+
+
+def _replay_over_ros(episode: str, clean: bool, namespace: str, timeout: float) -> Verdict:
+    place, _, name = episode.partition(":")
+    with connect(namespace, timeout) as operator, Progress(console=console, transient=True) as progress:
+        bar = progress.add_task("frames", total=None)
+        result = operator.replay(
+            str(Path(place).resolve()),
+            name,
+            clean,
+            lambda frame, total: progress.update(bar, completed=frame, total=total),
+        )
+    return Verdict.model_validate_json(result.verdict)
 
 
 @guarded

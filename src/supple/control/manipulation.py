@@ -18,6 +18,9 @@ __all__ = ["Manipulation", "MotionOutcome"]
 
 Array = NDArray[np.float64]
 
+# A joint that a motion moves by less than this in [rad] stays where it is.
+_DISPLACED = 1e-3
+
 
 class MotionOutcome(StrEnum):
     """How a motion stands."""
@@ -106,6 +109,22 @@ class Manipulation:
         """Give up the motion and hold where it was."""
         self._trajectory = None
         self.desired = None
+
+    def yield_to(self, state: RobotState) -> None:
+        """Give up the motion and hold its joints where they are measured, so that they press on nothing any more."""
+        target = self._upper.target
+        if self._trajectory is not None and target is not None:
+            target[np.searchsorted(self.indices, self._columns)] = state.q[self._columns]
+            self._upper.command(target)
+        self.stop()
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """Names of the joints that the motion under way displaces; none before it starts and after it ends."""
+        if self._trajectory is None or self.outcome is not MotionOutcome.MOVING:
+            return ()
+        extent = np.ptp(self._trajectory.positions, axis=0)
+        return tuple(name for name, e in zip(self._trajectory.names, extent, strict=True) if e > _DISPLACED)
 
     def step(self, state: RobotState, dt: float) -> RobotCommand:
         """Return the command for one tick.

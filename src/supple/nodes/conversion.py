@@ -203,12 +203,21 @@ def _fields(state: RobotState) -> dict[str, Array]:
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
-def joint_command(joints: JointTable, command: RobotCommand) -> JointCommand:
-    """Return a command as a message; only the joints it addresses are in it."""
+def joint_command(joints: JointTable, command: RobotCommand, because: tuple[str, int] | None = None) -> JointCommand:
+    """Return a command as a message; only the joints it addresses are in it.
+
+    Args:
+        joints: The joint table.
+        command: The command.
+        because: Sensor, and sequence of its reading, that changed this command; None if no reading did.
+    """
     at = np.flatnonzero(command.active)
+    sensor, sequence = because or ("", 0)
     return JointCommand(
         header=header(command.stamp_ns),
         source=command.source,
+        because=sensor,
+        because_sequence=sequence,
         name=[joints.names[i] for i in at],
         **{key: _doubles(getattr(command, key)[at]) for key in ("q", "v", "tau", "kp", "kd")},
     )

@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from array import array
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,16 +19,14 @@ from geometry_msgs.msg import Pose
 from rclpy.client import Client
 from std_srvs.srv import SetBool
 from supple_interfaces.action import ReplayEpisode
-from supple_interfaces.msg import ObjectPoses
 from supple_interfaces.srv import Reset, Step
 
 from supple.episodes import Dataset, Episode, load_seed
 from supple.errors import DatasetError, ReplayError, StateError, SuppleError
-from supple.nodes.conversion import nanoseconds, pose_of
 from supple.nodes.diagnostics import steady_clock
 from supple.nodes.goals import Goal, SingleGoalServer
 from supple.nodes.lifecycle import ActuatorNode
-from supple.nodes.qos import SENSOR_INPUT, subscription
+from supple.nodes.objects_input import ObjectsInput
 from supple.nodes.runtime import run_node
 from supple.nodes.topic_body import TopicBody
 from supple.replay.on_body import contract_verdict, replay_on_body
@@ -39,7 +36,6 @@ from supple.sim.g1_model import PHYSICS_TIMESTEP
 
 __all__ = ["EpisodePlayer", "load_episode", "main"]
 
-_REMEMBERED = 50
 # Whoever commands joints at 50 Hz is heard within this time in [s].
 _LISTEN = 0.2
 _SOURCE = "episode_player"
@@ -99,9 +95,7 @@ class EpisodePlayer(ActuatorNode):
     def configure(self) -> None:
         """Make clients, subscriptions and the action server."""
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="replay")
-        self._objects: OrderedDict[int, Mapping[str, pin.SE3]] = OrderedDict()
-        self._objects_changed = threading.Condition()
-        self._objects_input = subscription(self, ObjectPoses, "objects", self._on_objects, SENSOR_INPUT)
+        self._objects = ObjectsInput(self, self.diagnostics)
         self._callable: dict[str, Client[Any, Any]] = {
             "reset": self.create_client(Reset, f"{self._simulator}/reset"),
             "pause": self.create_client(SetBool, f"{self._simulator}/pause"),
@@ -128,7 +122,7 @@ class EpisodePlayer(ActuatorNode):
         """Destroy what configure made."""
         self._body.close()
         self._worker.shutdown(wait=False, cancel_futures=True)
-        self.destroy_subscription(self._objects_input)
+        self._objects.close()
         for client in self._callable.values():
             self.destroy_client(client)
         self.destroy_timer(self._timer)
@@ -292,27 +286,8 @@ class EpisodePlayer(ActuatorNode):
             raise ReplayError(f"service {client.srv_name} did not answer within {timeout:.1f} s")
         return future.result()
 
-    # -- objects -------------------------------------------------------------------------------------------------
-
-    def _on_objects(self, message: ObjectPoses) -> None:
-        try:
-            poses = {
-                name: pose_of(pose, f"objects: {name}") for name, pose in zip(message.name, message.pose, strict=True)
-            }
-        except (SuppleError, ValueError) as error:
-            self.diagnostics.refuse("unusable messages", str(error))
-            return
-        with self._objects_changed:
-            self._objects[nanoseconds(message.header.stamp)] = poses
-            while len(self._objects) > _REMEMBERED:
-                self._objects.popitem(last=False)
-            self._objects_changed.notify_all()
-
     def _objects_at(self, state: RobotState) -> Mapping[str, pin.SE3]:
-        with self._objects_changed:
-            if not self._objects_changed.wait_for(lambda: state.stamp_ns in self._objects, 1.0):
-                raise StateError(f"no message on objects with the state's stamp {state.stamp_ns} ns within 1 s")
-            return self._objects[state.stamp_ns]
+        return self._objects.at(state.stamp_ns).poses
 
 
 def _pose(row: Any) -> Pose:

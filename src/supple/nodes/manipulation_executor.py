@@ -5,42 +5,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 from control_msgs.action import FollowJointTrajectory
 from supple_interfaces.action import Reach
 from supple_interfaces.msg import JointCommand
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from supple.control.manipulation import Manipulation, MotionOutcome
-from supple.control.reach import UnreachableError, plan_reach
 from supple.control.trajectory import JointTrajectory, Tolerances
-from supple.errors import JointError, StateError, SuppleError, UnknownNameError
-from supple.geometry import pose_error
-from supple.kinematics.transforms import WORLD_FRAME
+from supple.errors import JointError, StateError, SuppleError
 from supple.kinematics.whole_body_ik import WholeBodyIK
-from supple.nodes.conversion import header, joint_command, nanoseconds, pose_of
+from supple.nodes.contact_guard import ContactGuard, HardTouch
+from supple.nodes.conversion import header, joint_command, nanoseconds
 from supple.nodes.diagnostics import steady_clock
 from supple.nodes.goals import Goal, SingleGoalServer
 from supple.nodes.lifecycle import ActuatorNode
 from supple.nodes.qos import COMMAND, publisher, withdraw
+from supple.nodes.reach_goals import ReachGoals, ReachSettings
 from supple.nodes.runtime import run_node
 from supple.nodes.scheduling import CONTROL_PRIORITY
 from supple.nodes.state_input import StateInput
 from supple.robots import RobotCommand, RobotState, robot_named
-from supple.robots.description import BASE_FRAME
 from supple.robots.g1 import STANDING_WAIST_RANGE
 
 __all__ = ["ManipulationExecutor", "main"]
 
 _Follow = FollowJointTrajectory.Result
 _FEEDBACK_EVERY = 5
-# A standing robot leans when its arms go out: the hands are then led to where they should be from where it leans now.
-_CORRECTIONS = 4
-_SETTLING = 0.3
 _FOLLOW_CODES = {
     MotionOutcome.PATH_VIOLATED: _Follow.PATH_TOLERANCE_VIOLATED,
     MotionOutcome.GOAL_VIOLATED: _Follow.GOAL_TOLERANCE_VIOLATED,
@@ -51,29 +44,6 @@ def _seconds(duration: object) -> float:
     return float(duration.sec) + 1e-9 * float(duration.nanosec)  # type: ignore[attr-defined]
 
 
-@dataclass
-class _Reach:
-    """A reach being planned or executed.
-
-    Attributes:
-        targets: Target of each effector and the frame it is given in.
-        tolerances: Accepted distance in [m] and angle in [rad].
-        plan: The motion that is planned, or followed.
-        end_ns: When it ends, in [ns]; None while it is planned.
-        corrections: How often it may still be planned anew.
-    """
-
-    targets: dict[str, tuple[str, pin.SE3]]
-    tolerances: tuple[float, float]
-    plan: Future[JointTrajectory]
-    end_ns: int | None = None
-    corrections: int = _CORRECTIONS
-
-    def in_world(self, base: pin.SE3) -> dict[str, pin.SE3]:
-        """Return the targets in the world for a base pose."""
-        return {name: base * pose if frame == BASE_FRAME else pose for name, (frame, pose) in self.targets.items()}
-
-
 class ManipulationExecutor(ActuatorNode):
     """Upper body of a robot. It holds the present posture as soon as it is active."""
 
@@ -81,15 +51,19 @@ class ManipulationExecutor(ActuatorNode):
         super().__init__("manipulation_executor", realtime_priority=CONTROL_PRIORITY)
         self._robot = robot_named(self.parameter("robot", "g1", "name of the robot"))
         self._speed = self.parameter("speed_limit", 4.0, "largest speed of arm and waist joints in rad/s")
-        self._reach_speed = self.parameter("reach_speed", 1.5, "largest joint speed of a reach in rad/s")
+        reach_speed = self.parameter("reach_speed", 1.5, "largest joint speed of a reach in rad/s")
         self._goal_tolerance = self.parameter("goal_tolerance", 0.05, "default goal tolerance in rad")
         self._goal_time = self.parameter("goal_time", 1.0, "default time after the end to come within tolerance in s")
-        self._reach_tolerance = (
+        reach_tolerances = (
             self.parameter("reach_position_tolerance", 0.02, "default position tolerance of a reach in m"),
             self.parameter("reach_orientation_tolerance", 0.1, "default orientation tolerance of a reach in rad"),
         )
         self._state_timeout = self.parameter(
             "state_timeout", 1.0, "goals are aborted without states for this time in s"
+        )
+        self._reach_settings = ReachSettings(self._speed, reach_speed, reach_tolerances)
+        self._limit = self.parameter(
+            "contact_guard", 0.0, "normal force on a sensor of a moving limb that stops the motion in N; 0: no guard"
         )
         self._interval = self._robot.contract.control_interval
         self._loop = self.diagnostics.loop("control", self._interval)
@@ -98,17 +72,21 @@ class ManipulationExecutor(ActuatorNode):
         self._state: RobotState | None = None
         self._last_tick_ns: int | None = None
         self._ticks = 0
-        self._reaching: _Reach | None = None
+        self._because: tuple[str, int] | None = None
+        self._guard: ContactGuard | None = None
 
     def configure(self) -> None:
         """Make publishers, subscriptions and action servers."""
-        self._planner = ThreadPoolExecutor(1, thread_name_prefix="reach")
         self._commands = publisher(self, JointCommand, "joint_commands", COMMAND)
         self._input = StateInput(self, self._robot.joints, self._interval, self._tick, self._reset, self.diagnostics)
         self._follow = SingleGoalServer(
             self, FollowJointTrajectory, "follow_joint_trajectory", self._on_follow, self._replaced_follow
         )
-        self._reach = SingleGoalServer(self, Reach, "reach", self._on_reach, self._replaced_reach)
+        self._reach = ReachGoals(
+            self, self._manipulation, self._ik, self._reach_settings, self._present, self._begin_reach
+        )
+        if self._limit > 0.0:
+            self._guard = ContactGuard(self, self._ik.kinematics, self._limit, self._on_touch, self.diagnostics)
         self._timer = self.create_timer(0.1, self._watch, clock=steady_clock())
         self.diagnostics.set("source", self._manipulation.source)
 
@@ -127,8 +105,10 @@ class ManipulationExecutor(ActuatorNode):
 
     def cleanup(self) -> None:
         """Destroy what configure made."""
-        self._planner.shutdown(wait=False, cancel_futures=True)
         self._input.close()
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
         self.destroy_timer(self._timer)
         self._follow.close()
         self._reach.close()
@@ -138,7 +118,7 @@ class ManipulationExecutor(ActuatorNode):
 
     def _reset(self) -> None:
         self._manipulation.reset()
-        self._last_tick_ns = self._state = None
+        self._last_tick_ns = self._state = self._because = None
         self._end_goals("the simulation was reset")
 
     def _tick(self, state: RobotState) -> None:
@@ -149,13 +129,12 @@ class ManipulationExecutor(ActuatorNode):
         dt = self._interval if self._last_tick_ns is None else (state.stamp_ns - self._last_tick_ns) * 1e-9
         self._last_tick_ns = state.stamp_ns
         command = self._manipulation.step(state, dt)
-        self._commands.publish(joint_command(self._robot.joints, command))
+        self._commands.publish(joint_command(self._robot.joints, command, self._because))
         self._loop.tick(time.perf_counter() - began)
         self._ticks += 1
         if self._follow.goal is not None:
             self._report_follow(self._follow.goal, state)
-        if self._reach.goal is not None and self._reaching is not None:
-            self._report_reach(self._reach.goal, self._reaching, state)
+        self._reach.report(state)
 
     def _watch(self) -> None:
         """Serve what must not depend on states arriving; the clock here does not stop with the simulation."""
@@ -170,25 +149,37 @@ class ManipulationExecutor(ActuatorNode):
         if reach is not None and (reach.cancel_requested or stale):
             self._manipulation.stop()
             if reach.cancel_requested:
-                reach.cancel(Reach.Result(error_code=Reach.Result.PREEMPTED, error_string="cancelled"))
+                self._reach.end(Reach.Result.PREEMPTED, "cancelled")
             else:
-                reach.abort(Reach.Result(error_code=Reach.Result.STALE_STATE, error_string=text))
+                self._reach.end(Reach.Result.STALE_STATE, text)
+
+    def _on_touch(self, touch: HardTouch) -> None:
+        if not self.active or self._state is None or touch.limb.isdisjoint(self._manipulation.moved):
+            return
+        self._manipulation.yield_to(self._state)
+        self._because = touch.sensor, touch.sequence
+        text = f"stopped by the contact guard: {touch.text}"
+        self.diagnostics.refuse("motions stopped by touch", text, touch.sensor)
+        if self._follow.goal is not None:
+            self._follow.goal.abort(_Follow(error_code=_Follow.PATH_TOLERANCE_VIOLATED, error_string=text))
+        self._reach.end(Reach.Result.CONTACT, text)
 
     # -- goals in general --------------------------------------------------------------------------------------------
 
     def _replaced_follow(self, goal: Goal) -> None:
         goal.cancel(_Follow(error_code=_Follow.INVALID_GOAL, error_string="replaced by a newer goal"))
 
-    def _replaced_reach(self, goal: Goal) -> None:
-        goal.cancel(Reach.Result(error_code=Reach.Result.PREEMPTED, error_string="replaced by a newer goal"))
+    def _begin_reach(self) -> None:
+        self._because = None
+        if self._follow.goal is not None:
+            self._replaced_follow(self._follow.goal)
 
     def _end_goals(self, text: str) -> None:
         if not hasattr(self, "_reach"):
             return
         if self._follow.goal is not None:
             self._follow.goal.abort(_Follow(error_code=_Follow.INVALID_GOAL, error_string=text))
-        if self._reach.goal is not None:
-            self._reach.goal.abort(Reach.Result(error_code=Reach.Result.PREEMPTED, error_string=text))
+        self._reach.end(Reach.Result.PREEMPTED, text)
 
     def _present(self) -> RobotState:
         if not self.active:
@@ -238,8 +229,8 @@ class ManipulationExecutor(ActuatorNode):
         start_ns = nanoseconds(message.header.stamp) or state.stamp_ns
         if start_ns < state.stamp_ns - round(self._interval * 1e9):
             return start_ns
-        if self._reach.goal is not None:
-            self._replaced_reach(self._reach.goal)
+        self._reach.replace()
+        self._because = None
         self._manipulation.follow(trajectory, path, final, goal_time, start_ns)
         return None
 
@@ -279,109 +270,6 @@ class ManipulationExecutor(ActuatorNode):
             actual=point(*actual),
             error=point(q - actual[0], v - actual[1]),
         )
-
-    # -- reach -------------------------------------------------------------------------------------------------------
-
-    def _on_reach(self, goal: Goal) -> None:
-        request = goal.request
-        try:
-            state = self._present()
-            targets = self._targets(request)
-            numbers = (request.duration, request.position_tolerance, request.orientation_tolerance)
-            if not all(np.isfinite(number) and number >= 0.0 for number in numbers):
-                raise StateError(f"duration and tolerances must be finite and not negative, got {numbers}")
-        except SuppleError as error:
-            goal.abort(Reach.Result(error_code=Reach.Result.INVALID_GOAL, error_string=str(error)))
-            return
-        if self._follow.goal is not None:
-            self._replaced_follow(self._follow.goal)
-        self._manipulation.stop()
-        tolerances = (
-            request.position_tolerance or self._reach_tolerance[0],
-            request.orientation_tolerance or self._reach_tolerance[1],
-        )
-        reach = _Reach(targets, tolerances, Future())
-        self._plan(reach, state, request.duration)
-        self._reaching = reach
-
-    def _plan(self, reach: _Reach, state: RobotState, duration: float = 0.0) -> None:
-        start, targets = self._manipulation.posture(state), reach.in_world(state.T_world_base)
-        speed = self._speed if duration else self._reach_speed
-        # Half of what is accepted is left to the arms' own error.
-        tolerances = (0.5 * reach.tolerances[0], 0.5 * reach.tolerances[1])
-        reach.plan = self._planner.submit(
-            plan_reach, self._ik, state.T_world_base, start, targets, duration, speed, *tolerances
-        )
-        reach.end_ns = None
-
-    def _targets(self, request: Reach.Goal) -> dict[str, tuple[str, pin.SE3]]:
-        if not request.effector or len(request.effector) != len(request.target):
-            raise StateError(
-                f"{len(request.effector)} effectors and {len(request.target)} targets; expected one for each"
-            )
-        if len(set(request.effector)) != len(request.effector):
-            raise StateError(f"effectors given twice: {', '.join(request.effector)}")
-        targets = {}
-        for name, message in zip(request.effector, request.target, strict=True):
-            self._robot.effector(name)
-            pose = pose_of(message.pose, f"target of {name}")
-            frame, frames = message.header.frame_id, (WORLD_FRAME, BASE_FRAME)
-            if frame not in frames:
-                raise UnknownNameError("frame", frame, frames)
-            targets[name] = (frame, pose)
-        return targets
-
-    def _report_reach(self, goal: Goal, reach: _Reach, state: RobotState) -> None:
-        if not reach.plan.done():
-            return
-        if reach.end_ns is None:
-            self._start_reach(goal, reach, state)
-            return
-        if self._manipulation.moving:
-            if self._ticks % _FEEDBACK_EVERY == 0:
-                left = (reach.end_ns - state.stamp_ns) * 1e-9
-                duration = max(reach.plan.result().duration, 1e-9)
-                goal.feedback(Reach.Feedback(progress=float(np.clip(1.0 - left / duration, 0.0, 1.0))))
-            return
-        errors = self._reach_errors(reach, state)
-        inside = all(p <= reach.tolerances[0] and r <= reach.tolerances[1] for p, r in errors)
-        if not inside and state.stamp_ns - reach.end_ns < _SETTLING * 1e9:
-            return
-        if not inside and reach.corrections > 0:
-            reach.corrections -= 1
-            self._plan(reach, state)
-            return
-        result = Reach.Result(position_error=[p for p, _ in errors], orientation_error=[r for _, r in errors])
-        if inside:
-            goal.succeed(result)
-            return
-        worst = max(range(len(errors)), key=lambda i: errors[i][0])
-        result.error_code = Reach.Result.NOT_REACHED
-        result.error_string = (
-            f"{goal.request.effector[worst]} ended {1e3 * errors[worst][0]:.0f} mm, {errors[worst][1]:.2f} rad away; "
-            f"tolerances {1e3 * reach.tolerances[0]:.0f} mm and {reach.tolerances[1]:.2f} rad"
-        )
-        goal.abort(result)
-
-    def _start_reach(self, goal: Goal, reach: _Reach, state: RobotState) -> None:
-        try:
-            trajectory = reach.plan.result()
-        except UnreachableError as error:
-            goal.abort(Reach.Result(error_code=Reach.Result.UNREACHABLE, error_string=str(error)))
-            return
-        except SuppleError as error:
-            goal.abort(Reach.Result(error_code=Reach.Result.INVALID_GOAL, error_string=str(error)))
-            return
-        free = Tolerances.of(trajectory.names, {}, {})
-        self._manipulation.follow(trajectory, free, free, 0.0, state.stamp_ns)
-        reach.end_ns = state.stamp_ns + round(trajectory.duration * 1e9)
-
-    def _reach_errors(self, reach: _Reach, state: RobotState) -> list[tuple[float, float]]:
-        kinematics = self._ik.kinematics
-        frames = [self._robot.effector(name).frame for name in reach.targets]
-        poses = kinematics.frame_poses(kinematics.configuration(state.T_world_base, state.q), *frames)
-        targets = reach.in_world(state.T_world_base)
-        return [pose_error(pose, target) for pose, target in zip(poses, targets.values(), strict=True)]
 
 
 def main(args: Sequence[str] | None = None) -> int:

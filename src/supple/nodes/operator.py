@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator asks of running nodes without a ``ros2`` command: stop, reset, pause, step, record, walk."""
+"""What an operator asks of running nodes without a ``ros2`` command: stop, reset, record, walk, do a task, replay."""
 
 from __future__ import annotations
 
@@ -209,35 +209,99 @@ class Operator:
         """
         from supple_interfaces.action import WalkTo
 
-        client: ActionClient[Any, Any, Any] = ActionClient(self._node, WalkTo, "walk_to")
-        if not self._until(client.server_is_ready, self.timeout):
-            raise self._nobody("action", "walk_to")
         goal = WalkTo.Goal(target=_planar(x, y, yaw, frame))
+        result = self._act(WalkTo, "walk_to", goal, lambda f: on_feedback(f.distance, f.yaw_error, f.elapsed))
+        if result.error_code != WalkTo.Result.SUCCESS:
+            raise RefusedError(f"walk_to: {result.error_string or f'error {result.error_code}'}")
+        return float(result.position_error), float(result.yaw_error)
 
-        def told(message: Any) -> None:
-            feedback = message.feedback
-            on_feedback(feedback.distance, feedback.yaw_error, feedback.elapsed)
+    # -- whole tasks -------------------------------------------------------------------------------------------------
 
-        accepted = client.send_goal_async(goal, feedback_callback=told)
+    def execute_task(
+        self,
+        task: str,
+        seed_file: str = "",
+        settings: str = "",
+        random_seed: int = 0,
+        on_feedback: Callable[[Any], None] = lambda feedback: None,
+    ) -> Any:
+        """Have a task done; an interrupt cancels it.
+
+        Args:
+            task: Its name.
+            seed_file: The demonstration, on the server's disk; empty for the one the server has.
+            settings: Settings of generation that differ from the default, as a JSON object; empty for none.
+            random_seed: Seed of the server's random numbers.
+            on_feedback: Called with each feedback of ExecuteTask.
+
+        Returns:
+            The result of ExecuteTask; a task that failed is no error.
+
+        Raises:
+            NobodyThereError: Nobody does tasks here, or the goal is not taken in time.
+        """
+        from supple_interfaces.action import ExecuteTask
+
+        goal = ExecuteTask.Goal(task=task, seed_file=seed_file, settings=settings, random_seed=random_seed)
+        return self._act(ExecuteTask, "execute_task", goal, on_feedback)
+
+    def replay(
+        self,
+        dataset: str,
+        episode: str = "",
+        clean: bool = False,
+        on_feedback: Callable[[int, int], None] = lambda frame, total: None,
+    ) -> Any:
+        """Have an episode played into the running simulator; an interrupt cancels it.
+
+        Args:
+            dataset: Dataset or seed file, on the server's disk.
+            episode: Its name; empty for the first.
+            clean: Play the clean labels instead of what was executed.
+            on_feedback: Called with the frames applied so far and in all.
+
+        Returns:
+            The result of ReplayEpisode.
+
+        Raises:
+            NobodyThereError: Nobody plays episodes here, or the goal is not taken in time.
+            RefusedError: There is no verdict; says why.
+        """
+        from supple_interfaces.action import ReplayEpisode
+
+        goal = ReplayEpisode.Goal(dataset=dataset, episode=episode, clean=clean)
+        result = self._act(ReplayEpisode, "replay_episode", goal, lambda f: on_feedback(f.frame, f.total))
+        if not result.verdict:
+            raise RefusedError(f"replay_episode: {result.error_string or f'error {result.error_code}'}")
+        return result
+
+    def _act(self, kind: Any, name: str, goal: Any, on_feedback: Callable[[Any], None]) -> Any:
+        """Pursue an action to its end; an interrupt cancels it.
+
+        Raises:
+            NobodyThereError: No such action, the goal is not taken in time, or its server is gone.
+            RefusedError: The goal is not accepted.
+        """
+        client: ActionClient[Any, Any, Any] = ActionClient(self._node, kind, name)
+        if not self._until(client.server_is_ready, self.timeout):
+            raise self._nobody("action", name)
+        accepted = client.send_goal_async(goal, feedback_callback=lambda message: on_feedback(message.feedback))
         if not self._until(accepted.done, self.timeout, spin=True):
-            raise NobodyThereError(f"walk_to did not take the goal within {self.timeout:g} s")
+            raise NobodyThereError(f"{name} did not take the goal within {self.timeout:g} s")
         handle: Any = accepted.result()
         if not handle.accepted:
-            raise RefusedError("walk_to: the goal was rejected")
+            raise RefusedError(f"{name}: the goal was rejected")
         future = handle.get_result_async()
         try:
-            # How long a walk may take is the server's to say; but one that is gone must not be waited for.
+            # How long it may take is the server's to say; but one that is gone must not be waited for.
             self._until(lambda: future.done() or not client.server_is_ready(), None, spin=True)
         except KeyboardInterrupt:
             handle.cancel_goal_async()
             self._until(future.done, self.timeout, spin=True)
             raise
         if not future.done():
-            raise NobodyThereError("walk_to: the node that was walking is gone")
-        result = future.result().result
-        if result.error_code != WalkTo.Result.SUCCESS:
-            raise RefusedError(f"walk_to: {result.error_string or f'error {result.error_code}'}")
-        return float(result.position_error), float(result.yaw_error)
+            raise NobodyThereError(f"{name}: the node that pursued it is gone")
+        return future.result().result
 
 
 def _planar(x: float, y: float, yaw: float, frame: str) -> Any:

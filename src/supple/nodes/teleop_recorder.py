@@ -287,7 +287,11 @@ class TeleopRecorder(ActuatorNode):
         log = self.get_logger()
         report = bag.close() if bag is not None else None
         if report is not None:
-            (log.warning if report.lost or report.failure else log.info)(str(report))
+            # Two lines: rclpy refuses one line of code that logs now as one severity and then as another.
+            if report.lost or report.failure:
+                log.warning(str(report))
+            else:
+                log.info(str(report))
         try:
             seed, problem = finished.take.finish(finished.outcome)
             late = self._live.late_objects

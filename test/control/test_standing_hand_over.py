@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
-from supple.control.standing import LegMode
+from supple.control.standing import HandOver, LegMode, Support
 from supple.control.whole_body import WholeBodyController
 from supple.robots import g1
 from supple.robots.g1 import LEG_GROUPS
@@ -149,3 +150,31 @@ def test_the_same_actions_give_the_same_squat(shared):
         run.act(1.0, height=0.6)
         states.append(run.environment.world.get_state())
     np.testing.assert_array_equal(states[0], states[1])
+
+
+class Resting:
+    """A robot at rest with its weight a little to the left, seen by a hand-over."""
+
+    standing = True
+
+    def __init__(self, aside):
+        self.aside = aside
+
+    def look(self, _state):
+        com = np.array([0.0, self.aside])
+        return Support(pin.SE3.Identity(), WALKING, 0.0, com, np.zeros(2), np.eye(3), 0.0, 0.0, 0.0)
+
+    def reset(self):
+        pass
+
+    def set_height(self, _height):
+        pass
+
+
+@pytest.mark.parametrize(("aside", "seconds"), [(0.02, 0.1), (0.045, 1.0), (0.06, None)])
+def test_weight_more_on_one_foot_is_waited_for_but_not_forever(aside, seconds):
+    """A load in the hands lets the policy rest so; an unloaded sole would slide, and is not accepted at all."""
+    robot = Resting(aside)
+    hand_over = HandOver(ROBOT, robot, robot)
+    ticks = next((i for i in range(1, 500) if hand_over.step(None, 0.6, False, DT) is LegMode.STANDING), None)
+    assert ticks == (None if seconds is None else pytest.approx(seconds / DT, abs=1))

@@ -37,3 +37,23 @@ def test_a_lasting_step_is_made_up_within_the_time_constant():
     assert pose.translation[0] == pytest.approx(0.1 * (1.0 - np.exp(-1.0)), rel=0.03)
     steady.reset()
     assert steady.step(pose_from_xyyaw(5.0, 0.0, 0.0), DT).translation[0] == 5.0
+
+
+def test_a_motion_that_is_expected_counts_at_once_and_what_differs_from_it_is_damped():
+    steady = SteadyBase(1.0)
+    place = pose_from_xyyaw(2.0, 1.0, 0.7)
+    for i in range(200):
+        fraction = min(1.0, i / 100)
+        bent = pin.SE3(pin.utils.rotate("y", 0.4 * fraction), np.array([-0.05 * fraction, 0.0, 0.76 - 0.3 * fraction]))
+        assert pose_error(steady.step(place * bent, DT, bent), place * bent) == pytest.approx((0.0, 0.0), abs=1e-9)
+    sway = pose_from_xyyaw(0.05, 0.0, 0.0)
+    assert pose_error(steady.step(sway * place * bent, DT, bent), place * bent)[0] == pytest.approx(0.05 * DT, rel=1e-3)
+
+
+def test_it_begins_anew_when_a_motion_begins_or_ends():
+    steady, bent = SteadyBase(1.0), pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.5]))
+    steady.step(pose_from_xyyaw(0.0, 0.0, 0.0, 0.76), DT)
+    here = pose_from_xyyaw(0.3, 0.0, 0.0, 0.5)
+    assert pose_error(steady.step(here, DT, bent), here) == pytest.approx((0.0, 0.0), abs=1e-12)
+    up = pose_from_xyyaw(0.4, 0.0, 0.0, 0.76)
+    assert pose_error(steady.step(up, DT), up) == pytest.approx((0.0, 0.0), abs=1e-12)

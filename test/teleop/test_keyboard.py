@@ -286,3 +286,11 @@ def test_the_documentation_lists_every_key():
     for binding in BINDINGS:
         keys = " or ".join(f"`{key.replace('_', ' ')}`" for key in binding.keys)
         assert f"| {keys} | {binding.text} |" in text
+
+
+def test_height_keys_lower_and_raise_the_base_until_a_key_walks(keyboard):
+    assert keyboard.press().height is None
+    assert keyboard.press("vvv").height == pytest.approx(0.735)
+    assert keyboard.press("f").height == pytest.approx(0.745)
+    assert keyboard.press("v" * 60).height == 0.35
+    assert keyboard.press("w").height is None

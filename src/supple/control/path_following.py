@@ -113,6 +113,11 @@ class PathFollower:
         self.replans = 0
 
     @property
+    def time(self) -> float:
+        """Where the reference is on the path: its time in [s]."""
+        return self._time
+
+    @property
     def status(self) -> WaypointStatus:
         """What it is doing; arrived before the first path."""
         return WaypointStatus.WALKING if self._path is not None else self._waypoint.status

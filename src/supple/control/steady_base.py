@@ -23,14 +23,24 @@ class SteadyBase:
     def __init__(self, time_constant: float = 1.0) -> None:
         self._time_constant = time_constant
         self._pose: pin.SE3 | None = None
+        self._moving = False
 
     def reset(self) -> None:
         """Begin at the next measurement, e.g. before a motion that starts from standing."""
         self._pose = None
 
-    def step(self, T_world_base: pin.SE3, dt: float) -> pin.SE3:
-        """Return the filtered base pose after one more measurement, ``dt`` in [s] after the last."""
-        if self._pose is None:
-            self._pose = T_world_base.copy()
-        self._pose = interpolate_pose(self._pose, T_world_base, min(1.0, dt / self._time_constant))
-        return self._pose.copy()
+    def step(self, T_world_base: pin.SE3, dt: float, expected: pin.SE3 | None = None) -> pin.SE3:
+        """Return the filtered base pose after one more measurement, ``dt`` in [s] after the last.
+
+        Args:
+            T_world_base: Measured base pose.
+            dt: Time since the last measurement in [s].
+            expected: How the base is meant to move, e.g. down and forward in a squat: where it should be now relative
+                to any frame that stands still. It counts at once, only what differs from it is filtered; late hands
+                would be left behind.
+        """
+        still = T_world_base if expected is None else T_world_base * expected.inverse()
+        if self._pose is None or (expected is not None) != self._moving:
+            self._pose, self._moving = still.copy(), expected is not None
+        self._pose = interpolate_pose(self._pose, still, min(1.0, dt / self._time_constant))
+        return self._pose.copy() if expected is None else self._pose * expected

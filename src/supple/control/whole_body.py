@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from supple.control.base_motion import VelocityTracker
@@ -71,6 +72,11 @@ class WholeBodyController:
     def mode(self) -> LegMode:
         """Who has the legs."""
         return self._hand_over.mode
+
+    @property
+    def base_reference(self) -> pin.SE3 | None:
+        """How the standing controller meant the base to be at the last step; none while the walking policy has it."""
+        return self.standing.base_reference if self._hand_over.standing else None
 
     def action(self, upper_body: ArrayLike, velocity: ArrayLike, height: float | None = None) -> Array:
         """Compose an action from upper-body targets (31,) in [rad], base velocity (3,) and base height in [m].

@@ -29,6 +29,7 @@ class OperatorInput:
         velocity: Base velocity (vx, vy, wz) in the heading frame in [m/s, m/s, rad/s].
         clutch: Whether the hands are to follow the device now.
         events: ``"start"``, ``"stop"``, ``"discard"``, ``"quit"`` or ``"mark:<label>"``, in order.
+        height: Height of the base wanted in [m]; without one it stays as it was. A velocity brings that of walking.
     """
 
     poses: Mapping[str, pin.SE3] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class OperatorInput:
     velocity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     clutch: bool = False
     events: tuple[str, ...] = ()
+    height: float | None = None
 
 
 @dataclass(frozen=True)

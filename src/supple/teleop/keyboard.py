@@ -12,6 +12,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from supple.control.stance import StanceEstimator
+from supple.control.standing import HEIGHT_RANGE
 from supple.errors import TeleopError
 from supple.geometry import pose_error, pose_from_xyyaw
 from supple.robots import Robot
@@ -29,6 +30,7 @@ _FADE = 0.15
 _WALK = np.array([0.35, 0.2, 0.5])
 # What one press asks of a hand, how fast the virtual hand follows, and how far a held key may run ahead of it.
 _STEP, _TURN = 0.005, 0.035
+_HEIGHT_STEP = 0.01
 _SPEED, _TURN_SPEED = 0.15, 0.8
 _LEAD, _TURN_LEAD = 0.03, 0.2
 # Faster than a person reads, slow enough for a remote terminal.
@@ -59,6 +61,8 @@ BINDINGS = (
     KeyBinding(("d",), "walk 1 -1", "walk to the right"),
     KeyBinding(("q",), "walk 2 1", "turn left"),
     KeyBinding(("e",), "walk 2 -1", "turn right"),
+    KeyBinding(("v",), "height -1", "squat lower"),
+    KeyBinding(("f",), "height 1", "rise"),
     KeyBinding(("space",), "clutch", "hands follow the keys / hold still (clutch)"),
     KeyBinding(("1",), "hand left_hand", "move the left hand"),
     KeyBinding(("2",), "hand right_hand", "move the right hand"),
@@ -200,6 +204,7 @@ class KeyboardDevice:
         self._clutch = False
         self._fingers: dict[str, str] = {}
         self._pressed: dict[int, tuple[float, float]] = {}
+        self._height: float | None = None
         self._marked = 0
         self._due: float | None = None
         self._typed = self._shown = -np.inf
@@ -223,7 +228,7 @@ class KeyboardDevice:
             self._hands.advance(self._interval)
         self._show_status(view, heading, now)
         poses = self._hands.world_poses(heading)
-        return OperatorInput(poses, dict(self._fingers), self._velocity(now), self._clutch, tuple(events))
+        return OperatorInput(poses, dict(self._fingers), self._velocity(now), self._clutch, tuple(events), self._height)
 
     def tell(self, text: str) -> None:
         """Show the operator a message above the status line."""
@@ -260,6 +265,11 @@ class KeyboardDevice:
         if kind == "walk":
             axis, sign = rest.split()
             self._pressed[int(axis)] = (float(sign), now)
+            # Walking needs the height of walking.
+            self._height = None
+        elif kind == "height":
+            height = self._robot.standing_height if self._height is None else self._height
+            self._height = float(np.clip(height + float(rest) * _HEIGHT_STEP, *HEIGHT_RANGE))
         elif kind in ("shift", "turn"):
             axis, sign = rest.split()
             if self._clutch:
@@ -312,6 +322,8 @@ class KeyboardDevice:
             f"v {vx:+.2f} {vy:+.2f} {wz:+.2f}",
             "h: keys",
         ]
+        if self._height is not None:
+            parts.insert(4, f"height {self._height:.2f} m")
         if view.objects:
             # What the operator works on, as seen from the robot: ahead, to the left, up.
             name, pose = next(iter(view.objects.items()))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +67,7 @@ class TeleopSession:
         self._steady = SteadyBase()
         self._interval = robot.contract.control_interval
         self._clutch = Clutch(device.tracked, self._interval)
+        self._height: float | None = None
         self._q: Array | None = None
         self._start: Array | None = None
         self._commanded: Array | None = None
@@ -78,6 +79,7 @@ class TeleopSession:
         """Begin anew, e.g. after the robot was put elsewhere: no targets, no clutch, nothing to go home to."""
         self.controller.reset()
         self._clutch.release()
+        self._height = None
         self._q = self._start = self._commanded = self._homing = None
         self._targets = {}
 
@@ -97,14 +99,18 @@ class TeleopSession:
         given = self.device.read(view)
         self._clutch.update(given.poses)
         refused = self._follow_clutch(given, view)
+        if np.any(given.velocity):
+            self._height = None
+        elif given.height is not None:
+            self._height = given.height
         if self._clutch.engaged:
             self._targets = self._limited(self._clutch.targets())
-            base = self._steady.step(state.T_world_base, self._interval)
+            base = self._steady.step(state.T_world_base, self._interval, self.controller.base_reference)
             self._q = self._ik.track(base, self._q, self._targets, posture=self._posture())
         else:
             self._steady.reset()
         self._move_fingers(given)
-        action = self.controller.action(self._q[self.controller.upper_body.indices], given.velocity)
+        action = self.controller.action(self._q[self.controller.upper_body.indices], given.velocity, self._height)
         action = self.controller.command(action)
         command = self.controller.step(state, self._interval)
         self._commanded = command.q
@@ -115,7 +121,8 @@ class TeleopSession:
     def home(self, state: RobotState, longest: float = np.inf) -> tuple[RobotCommand, bool]:
         """Bring the arms back to where they were at the first tick; call it every interval instead of ``tick``.
 
-        The clutch is released, the base stops, and the upper body goes smoothly at up to 0.8 rad/s.
+        The clutch is released, the base stops at the height that it has, and the upper body goes smoothly at up to
+        0.8 rad/s.
 
         Args:
             state: The robot's measurement.
@@ -139,19 +146,34 @@ class TeleopSession:
         self._homing = (origin, elapsed, duration)
         fraction = minimum_jerk(elapsed / duration) if duration > 0.0 else 1.0
         self._q = origin + fraction * (self._start - origin)
-        self.controller.command(self.controller.action(self._q[self.controller.upper_body.indices], np.zeros(3)))
+        self.controller.command(
+            self.controller.action(self._q[self.controller.upper_body.indices], np.zeros(3), self._height)
+        )
         return self.controller.step(state, self._interval), elapsed >= duration - 1e-9
 
     def _follow_clutch(self, given: OperatorInput, view: OperatorView) -> str:
         if given.clutch and not self._clutch.engaged:
             try:
-                self._clutch.engage({name: view.effectors[name] for name in given.poses})
+                here = self._sent(given.poses, view.state)
+                self._clutch.engage(here)
             except TeleopError as error:
                 return str(error)
-            self._targets = {name: view.effectors[name] for name in given.poses}
+            self._targets = here
         elif not given.clutch and self._clutch.engaged:
             self._clutch.release()
         return ""
+
+    def _sent(self, names: Iterable[str], state: RobotState) -> dict[str, pin.SE3]:
+        """Return where hands are sent at present: with a load, or pressed against something, they are elsewhere.
+
+        What follows begins there, so that no force changes when the clutch closes.
+        """
+        model, effectors = self._ik.kinematics, [self.robot.effector(name) for name in names]
+        if self._q is None or not effectors:
+            return {}
+        configuration = model.configuration(state.T_world_base, self._q)
+        poses = model.frame_poses(configuration, *(effector.frame for effector in effectors))
+        return dict(zip((effector.name for effector in effectors), poses, strict=True))
 
     def _limited(self, wanted: Mapping[str, pin.SE3]) -> dict[str, pin.SE3]:
         """Move targets towards what is wanted, no faster than a hand may go."""

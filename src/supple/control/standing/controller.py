@@ -162,6 +162,16 @@ class StandingController:
         return self._com.value.copy()
 
     @property
+    def base_reference(self) -> pin.SE3 | None:
+        """Height and orientation in which the base was to be at the last step, in the support frame; none before one.
+
+        Where it is to be ahead and aside follows from the balance and is not part of it.
+        """
+        if self.support is None:
+            return None
+        return pin.SE3(self._rotation.value.copy(), np.array([0.0, 0.0, float(self._height.value[0])]))
+
+    @property
     def settled(self) -> bool:
         """Whether the base has come to rest where the targets want it."""
         support = self.support
@@ -180,7 +190,11 @@ class StandingController:
         # The centre of mass is slowed down gently: to stop it at once would take all of the toes.
         self._com = SmoothReference(support.com, _COM_SPEED, _COM_ACCELERATION, velocity=support.com_rate)
         self._rotation = SmoothRotation(support.base_rotation, _TURN_SPEED, _TURN_ACCELERATION)
-        self._posture = SmoothReference(state.q[self.table], _JOINT_SPEED, _JOINT_ACCELERATION, bandwidth=10.0)
+        posture = state.q[self.table]
+        if self._wanted_posture is not None:
+            # Arms go on as they are told, not from where they are: what they press must not slip from the hands.
+            posture = np.where(self._qp.upper, self._wanted_posture, posture)
+        self._posture = SmoothReference(posture, _JOINT_SPEED, _JOINT_ACCELERATION, bandwidth=10.0)
 
     def _free_height(self) -> float:
         """Return the height to go to: the wanted one, unless a thigh would meet a hand on the way down."""

@@ -6,12 +6,15 @@ from __future__ import annotations
 from enum import StrEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from supple.control.standing.controller import StandingController
 from supple.control.walking import WalkingPolicy
 from supple.robots import Robot, RobotState
 
 __all__ = ["WALKING_HEIGHT_TOLERANCE", "HandOver", "LegMode"]
+
+Array = NDArray[np.float64]
 
 WALKING_HEIGHT_TOLERANCE = 0.02
 """Heights this close to the robot's standing height in [m] are left to the walking policy."""
@@ -21,6 +24,9 @@ WALKING_HEIGHT_TOLERANCE = 0.02
 _FLAT, _LEVEL, _STILL = 0.035, 0.006, 0.06
 _MIDDLE_LOWER, _MIDDLE_UPPER = np.array([-0.06, -0.03]), np.array([0.075, 0.03])
 _STILL_TIME = 0.1
+# With a load in its hands the policy may come to rest with the weight more on one foot, and would stay so. After this
+# time in [s] that will do as long as the other sole still bears a quarter, in [m].
+_PATIENCE, _UNEVEN = 1.0, np.array([0.0, 0.025])
 # Found this far below walking height at the start, the robot is squatting already, in [m].
 _SQUATTING = 0.06
 
@@ -67,7 +73,7 @@ class HandOver:
         self._standing.reset()
         self.mode = LegMode.WALKING
         self._fresh = True
-        self._quiet = 0.0
+        self._quiet = self._uneven = 0.0
 
     @property
     def standing(self) -> bool:
@@ -99,15 +105,20 @@ class HandOver:
 
     def _wait_for_rest(self, state: RobotState, height: float | None, dt: float) -> None:
         if height is None:
-            self.mode, self._quiet = LegMode.WALKING, 0.0
+            self.mode, self._quiet, self._uneven = LegMode.WALKING, 0.0, 0.0
             return
         self.mode = LegMode.STOPPING
         here = self._standing.look(state)
         flat = here.foot_tilt < _FLAT and here.foot_step < _LEVEL and here.foot_speed < _STILL
         points = np.stack([here.com, here.capture_point])
-        middle = bool(((points > _MIDDLE_LOWER) & (points < _MIDDLE_UPPER)).all())
-        self._quiet = self._quiet + dt if self._walking.standing and flat and middle else 0.0
-        if self._quiet >= _STILL_TIME:
+        resting = self._walking.standing and flat
+
+        def within(more: Array | float) -> bool:
+            return bool(((points > _MIDDLE_LOWER - more) & (points < _MIDDLE_UPPER + more)).all())
+
+        self._quiet = self._quiet + dt if resting and within(0.0) else 0.0
+        self._uneven = self._uneven + dt if resting and within(_UNEVEN) else 0.0
+        if self._quiet >= _STILL_TIME or self._uneven >= _PATIENCE:
             self.mode = LegMode.STANDING
             self._standing.reset()
             self._standing.set_height(height)
@@ -118,4 +129,4 @@ class HandOver:
         if self._standing.settled:
             self._walking.reset()
             self._standing.reset()
-            self.mode, self._quiet = LegMode.WALKING, 0.0
+            self.mode, self._quiet, self._uneven = LegMode.WALKING, 0.0, 0.0

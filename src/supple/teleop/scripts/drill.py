@@ -11,7 +11,7 @@ from supple.tasks.furniture import ERGO_TABLE_TOP
 from supple.tasks.objects import DRILL_GRIP_HEIGHT
 from supple.teleop.scripts.motions import Motions, Script
 
-__all__ = ["drill_lift", "drill_pick_place"]
+__all__ = ["drill_lift", "drill_lift_obstacle", "drill_pick_place", "pick_drill_from_holder"]
 
 _HAND = "right_hand"
 
@@ -41,10 +41,10 @@ def _place_for(point: np.ndarray, heading: float) -> tuple[float, float, float]:
     return float(x), float(y), heading
 
 
-def _grasp(motions: Motions, skill: str, fingers: str) -> Script:
-    """Bring the open hand behind the drill's handle, mark, reach round it and close the fingers."""
+def _grasp(motions: Motions, skill: str, fingers: str, height: float = DRILL_GRIP_HEIGHT) -> Script:
+    """Bring the open hand behind the drill's handle, so high in [m], mark, reach round it and close the fingers."""
     drill = motions.view().objects["drill"]
-    heading, handle = yaw_of(drill), drill.translation + np.array([0.0, 0.0, DRILL_GRIP_HEIGHT])
+    heading, handle = yaw_of(drill), drill.translation + np.array([0.0, 0.0, height])
     start = {_HAND: motions.view().effectors[_HAND]}
     above, behind, around = _hand(handle, heading, 0.13, 0.06), _hand(handle, heading, 0.13), _hand(handle, heading)
     yield from motions.move(start, above, 1.2)
@@ -70,6 +70,26 @@ def drill_lift(motions: Motions) -> Script:
     yield from motions.wait(0.5)
     yield from motions.event("start")
     yield from _walk_up(motions)
+    yield from _lift(motions)
+
+
+def drill_lift_obstacle(motions: Motions) -> Script:
+    """Walk round the shelf, grasp the drill behind it, lift it, hold it.
+
+    The walk is not recorded: generation plans its own walks, and the seed stays small.
+    """
+    obstacle, drill = motions.view().objects["obstacle"], motions.view().objects["drill"]
+    side = float(np.sign(drill.translation[1] - obstacle.translation[1]))
+    x, y = obstacle.translation[:2]
+    for ahead in (-0.45, 0.25):
+        yield from motions.walk(x + ahead, y + side * 0.95, 0.0, tolerance=0.1)
+    yield from _walk_up(motions)
+    yield from motions.event("start")
+    yield from _lift(motions)
+
+
+def _lift(motions: Motions) -> Script:
+    """Grasp the drill, lift it, hold it to the end."""
     yield from _grasp(motions, "lift", "fist")
     yield from _raise(motions, 0.16, 0.05)
     yield from motions.wait(1.2)
@@ -108,3 +128,17 @@ def drill_pick_place(motions: Motions) -> Script:
     yield from motions.event("mark:end", away)
     yield from motions.move(away, away, 0.6)
     yield from motions.finish(away)
+
+
+def pick_drill_from_holder(motions: Motions) -> Script:
+    """Grasp the drill where it hangs, pull it straight out of its slot, lift it, hold it; the walk is not recorded."""
+    yield from _walk_up(motions)
+    yield from motions.event("start")
+    yield from _grasp(motions, "pull_out", "fist", 0.095)
+    hand = {_HAND: motions.view().effectors[_HAND]}
+    forward = pin.rpy.rpyToMatrix(0.0, 0.0, yaw_of(hand[_HAND]) - _INWARD)[:, 0]
+    out = {_HAND: pin.SE3(hand[_HAND].rotation, hand[_HAND].translation - 0.12 * forward)}
+    yield from motions.move(hand, out, 1.8)
+    yield from _raise(motions, 0.06, 0.03)
+    yield from motions.wait(1.2)
+    yield from motions.finish({})

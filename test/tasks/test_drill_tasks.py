@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DrillLift and DrillPickPlace: what is drawn, the drill, and what counts as success."""
+"""Tasks with a drill on desks: what is drawn, the drill, the shelf in the way, and what counts as success."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from supple.geometry import pose_from_xyyaw, wrap_angle, xyyaw_of
 from supple.sim.clearance import ClearanceChecker
 from supple.tasks import Environment, task_named
 
-LIFT, CARRY = task_named("drill_lift"), task_named("drill_pick_place")
+LIFT, ROUND, CARRY = (task_named(name) for name in ("drill_lift", "drill_lift_obstacle", "drill_pick_place"))
 TABLE_TOP = 0.80
 # As published: the drill relative to its table's position, in world axes.
 LIFT_RANGES = {
@@ -20,6 +20,13 @@ LIFT_RANGES = {
     | {"drill_y": (-0.05, 0.05), "drill_yaw": (-0.157, 0.157)},
     "D1": {"x": (1.84, 2.16), "y": (-0.16, 0.16), "yaw": (-0.50, 0.50), "drill_x": (-0.42, -0.10)}
     | {"drill_y": (-0.40, 0.40), "drill_yaw": (-1.26, 1.26)},
+}
+ROUND_RANGES = {
+    "D0": LIFT_RANGES["D0"]
+    | {"drill_y": (0.45, 0.50), "shelf_x": (0.68, 0.72), "shelf_y": (-0.10, 0.10), "shelf_yaw": (-0.063, 0.063)},
+    "D1": {"x": (1.88, 2.12), "y": (-0.12, 0.12), "yaw": (-0.38, 0.38), "drill_x": (-0.38, -0.14)}
+    | {"drill_y": (0.28, 0.67), "drill_yaw": (-0.94, 0.94)}
+    | {"shelf_x": (0.58, 0.82), "shelf_y": (-0.60, 0.60), "shelf_yaw": (-0.38, 0.38)},
 }
 CARRY_RANGES = {
     "D0": {"x": (1.18, 1.22), "y": (-0.02, 0.02), "target_x": (-0.02, 0.02), "target_y": (1.18, 1.22)}
@@ -35,6 +42,11 @@ def lift():
 
 
 @pytest.fixture(scope="module")
+def way_round():
+    return Environment(ROUND)
+
+
+@pytest.fixture(scope="module")
 def carry():
     return Environment(CARRY)
 
@@ -47,10 +59,13 @@ def drawn(layout):
     if "target_table" in layout.objects:
         target = xyyaw_of(layout.objects["target_table"])
         row |= {"target_x": target[0], "target_y": target[1]}
+    if "obstacle" in layout.objects:
+        shelf = xyyaw_of(layout.objects["obstacle"])
+        row |= {"shelf_x": shelf[0], "shelf_y": shelf[1], "shelf_yaw": wrap_angle(shelf[2] - np.pi)}
     return row
 
 
-@pytest.mark.parametrize(("task", "ranges"), [(LIFT, LIFT_RANGES), (CARRY, CARRY_RANGES)])
+@pytest.mark.parametrize(("task", "ranges"), [(LIFT, LIFT_RANGES), (ROUND, ROUND_RANGES), (CARRY, CARRY_RANGES)])
 @pytest.mark.parametrize("distribution", ["D0", "D1"])
 def test_samples_fill_the_published_ranges(task, ranges, distribution):
     assert_ranges_filled(task, distribution, drawn, ranges[distribution])
@@ -59,7 +74,7 @@ def test_samples_fill_the_published_ranges(task, ranges, distribution):
     assert 0.67 < max(masses) <= 0.7
 
 
-@pytest.mark.parametrize("name", ["lift", "carry"])
+@pytest.mark.parametrize("name", ["lift", "way_round", "carry"])
 def test_drills_stand_on_their_table_and_stay_there(name, request):
     """In some published layouts the drill would stand in the air beside a turned table; they are drawn again."""
     environment = request.getfixturevalue(name)
@@ -73,6 +88,26 @@ def test_drills_stand_on_their_table_and_stay_there(name, request):
         assert pose.translation == pytest.approx(layout.objects["drill"].translation, abs=2e-3)
         assert pose.rotation[2, 2] > 0.999
         assert not environment.outcome().success
+
+
+def test_the_shelf_stands_between_the_robot_and_the_table_with_the_published_size(way_round):
+    layout = ROUND.nominal()
+    way_round.reset(layout)
+    model, shelf = way_round.world.model, layout.objects["obstacle"].translation
+    corners = [
+        model.geom(f"obstacle_post_{i}").pos + sign * model.geom(f"obstacle_post_{i}").size
+        for i in range(4)
+        for sign in (-1, 1)
+    ]
+    np.testing.assert_allclose(np.ptp(corners, axis=0), 0.7 * np.array([0.594, 1.254, 2.22]), atol=1e-9)
+    tops = [
+        float(model.geom(f"obstacle_board_{i}").pos[2] + model.geom(f"obstacle_board_{i}").size[2]) for i in range(3)
+    ]
+    np.testing.assert_allclose(tops, [0.308, 0.637, 1.071])
+    assert layout.T_world_base.translation[0] < shelf[0] - 0.3 < shelf[0] + 0.3 < layout.objects["table"].translation[0]
+    # Straight ahead on the way to the drill the robot would be in the shelf.
+    found = ClearanceChecker(way_round.world).overlaps(pose_from_xyyaw(shelf[0], 0.1, 0.5, 0.79), layout.q)
+    assert {overlap.other for overlap in found} == {"obstacle"}
 
 
 def test_the_drill_weighs_what_was_drawn_with_its_centre_of_mass_in_the_grip(lift):

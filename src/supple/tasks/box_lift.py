@@ -66,6 +66,7 @@ class BoxLift(Task):
     )
 
     grasp_pairs: ClassVar[tuple[tuple[str, str], ...]] = contact_pairs[:2]
+    working_height: ClassVar[float | None] = 0.74
     # Beside the table's right end, above the robot's arm: box, both hands and the table top are in view.
     viewpoint: ClassVar[Viewpoint] = Viewpoint("external_camera", (1.6, 0.0, 0.9), 1.6, 80.0, -25.0)
 

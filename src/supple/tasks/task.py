@@ -29,11 +29,23 @@ class Skill:
         name: Name of the skill.
         effector: Hand that does it.
         reference: Object whose frame it is taught in.
+        arm_noise: Standard deviation of the motion noise on arm targets, in [rad]; settings may say otherwise, as with
+            the next two.
+        interpolation_steps: Control steps over which it is entered from where the hands are.
+        term_offset_range: Fewest and most control steps by which its end is moved at random, later if positive.
     """
 
     name: str
     effector: str
     reference: str
+    arm_noise: float = 0.01
+    interpolation_steps: int = 5
+    term_offset_range: tuple[int, int] = (0, 0)
+
+    @property
+    def signal(self) -> str:
+        """Name of the signals that say when it starts and ends."""
+        return f"{self.name}_{self.effector}"
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,9 @@ class Task(ABC):
         precedence: Pairs of skills (by index) of which the first must be finished before the second starts.
         sides: Angles in [rad] by which the robot's place may be turned about where the hands work, 0 being the place of
             the demonstration: for objects that lie any way round and cannot always be come at from the same side.
+        working_height: Height of the base in [m] at which the hands work where the demonstration shows no squat: the
+            standing controller then has the legs, and no foot turns under a load. None leaves them to the walking
+            policy, which gives way when the robot presses against something.
         hold: How long the success test must hold at the end, in [s].
         contact_pairs: Pairs of bodies whose contact force is recorded.
         grasp_pairs: Those of them that must be in contact at the end; one that is not tells that an object was lost.
@@ -97,6 +112,7 @@ class Task(ABC):
     coordination: ClassVar[tuple[tuple[int, int], ...]] = ()
     precedence: ClassVar[tuple[tuple[int, int], ...]] = ()
     sides: ClassVar[tuple[float, ...]] = (0.0,)
+    working_height: ClassVar[float | None] = None
     hold: ClassVar[float] = 1.0
     distributions: ClassVar[tuple[str, ...]] = ("D0", "D1")
     contact_pairs: ClassVar[tuple[tuple[str, str], ...]] = ()

@@ -4,13 +4,15 @@
     python benchmarks/humanoid_tasks.py [TASK ...] [--attempts 100] [--distributions D0 D1] [--methods supple]
 
 Prints a Markdown table: per task, distribution and method what was attempted, completed, rejected by origin and
-retained, with its 95 % interval (Wilson). Every method starts from the same seed demonstration and the same initial
-states.
+retained, with its 95 % interval (Wilson), and the largest tilt of the pelvis, slide of a foot while standing and depth
+outside intended contacts of any retained episode. Every method starts from the same seed
+demonstration and the same initial states.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 from pathlib import Path
 
@@ -27,6 +29,7 @@ METHODS = {
     "without_replanning": GenerationSettings(replanning=False),
     "without_collision_checks": GenerationSettings(collision_checks=False),
 }
+SOUNDNESS = (("tilt", 180.0 / math.pi), ("foot_slide", 1e2), ("penetration", 1e3))
 _SEEDS = Path(__file__).resolve().parents[1] / "seeds"
 
 
@@ -49,6 +52,7 @@ def main() -> None:
     print(", ".join(f"{name} {version}" for name, version in current_versions().items()) + "\n")
     origins = [origin.value for origin in Origin]
     columns = ["task", "distribution", "method", "attempted", "completed", *origins, "retained", "95 % interval"]
+    columns += ["largest tilt [deg]", "slide [cm]", "depth [mm]"]
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     shares: dict[tuple[str, str], list[float]] = {}
     for task in arguments.tasks:
@@ -61,6 +65,7 @@ def main() -> None:
                 rejected = [done.by_origin.get(origin, 0) for origin in origins]
                 interval = f"{100 * low:.0f} to {100 * high:.0f} %"
                 cells = [task, distribution, method, done.attempted, done.completed, *rejected, done.retained, interval]
+                cells += [f"{done.soundness[name] * scale:.1f}" if done.soundness else "-" for name, scale in SOUNDNESS]
                 print(f"| {' | '.join(map(str, cells))} |", flush=True)
     for (distribution, method), values in shares.items():
         print(

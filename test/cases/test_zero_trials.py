@@ -13,6 +13,7 @@ from supple.episodes import Dataset, Ledger, load_seed
 from supple.errors import SeedError, TaskError
 from supple.generation import GenerationSettings, Job, generate
 from supple.generation.attempt import AttemptRunner
+from supple.generation.demonstrations import Demonstration
 from supple.generation.sources import skill_sources
 from supple.tasks import Skill
 from supple.tasks.box_lift import BoxLift
@@ -39,6 +40,11 @@ def two_steps(*order):
     return replace(seed, skills=tuple(pieces))
 
 
+def made_by(task, seed, **settings):
+    """Return what makes attempts at a task from one seed."""
+    return AttemptRunner(task, [Demonstration("seed", task, seed)], GenerationSettings(**settings))
+
+
 @pytest.mark.parametrize("wanted", [{"attempts": 0}, {"episodes": 0}])
 def test_zero_trials_are_no_crash(tmp_path, wanted):
     job = Job("box_lift", "D0", 0, SEED_FILE, GenerationSettings(), keep_rejected=False)
@@ -59,7 +65,7 @@ def test_subtasks_out_of_order_are_found_before_anything_runs():
     with pytest.raises(
         SeedError, match=r"lift \(left_hand.*\) is shown before grasp \(left_hand.*\), which it must follow"
     ):
-        AttemptRunner(TwoSteps(), two_steps("lift", "grasp"), "seed", GenerationSettings())
+        made_by(TwoSteps(), two_steps("lift", "grasp"))
 
 
 def test_contradicting_constraints_are_found_before_anything_runs():
@@ -67,7 +73,7 @@ def test_contradicting_constraints_are_found_before_anything_runs():
         coordination: ClassVar[tuple[tuple[int, int], ...]] = ((0, 3), (1, 2))
 
     with pytest.raises(TaskError, match=r"form a cycle: .*grasp \(left_hand\)"):
-        AttemptRunner(Crossed(), two_steps("grasp", "lift"), "seed", GenerationSettings())
+        made_by(Crossed(), two_steps("grasp", "lift"))
 
 
 def test_failures_are_counted_by_stage_origin_and_reason(tmp_path):

@@ -51,6 +51,8 @@ def episode(
         target_poses={name: poses(rng, n) for name in ("left_hand", "right_hand")},
         object_poses={"box": poses(rng, n + 1), "table": poses(rng, n + 1)},
         contacts={"left_hand/box": rng.uniform(0, 30, (n + 1, 2)), "box/table": rng.uniform(0, 9, (n + 1, 2))},
+        start_signals={"lift_left": np.arange(n) > n // 3, "lift_right": np.arange(n) > n // 3},
+        sources={"lift_left": "box_lift.hdf5", "lift_right": "box_lift.hdf5"},
         signals={"lift_left": np.arange(n) > n // 2, "lift_right": np.arange(n) > n // 2},
         versions={"supple": "0.1.0", "mujoco": "3.17.0"},
     )

@@ -85,13 +85,23 @@ def test_masks_are_disjoint_and_cover_everything(tmp_path: Path) -> None:
         dataset.mask("test")
 
 
+@pytest.mark.parametrize(("attempts", "valid"), [(0, ()), (1, ()), (2, ("demo_1",)), (5, ("demo_3",))])
+def test_a_small_dataset_has_its_last_episode_for_validation(
+    tmp_path: Path, attempts: int, valid: tuple[str, ...]
+) -> None:
+    dataset = Dataset(fill(tmp_path / "d", attempts))
+    assert dataset.mask("valid") == valid
+    assert dataset.mask("train") == tuple(name for name in dataset.names if name not in valid)
+
+
 def test_the_file_is_what_robomimic_reads(tmp_path: Path) -> None:
     with h5py.File(fill(tmp_path / "d", 4) / "demos.hdf5") as file:
         demos = sorted(file["data"], key=lambda name: int(name[5:]))
         assert file["data"].attrs["total"] == sum(file["data"][name].attrs["num_samples"] for name in demos)
         args = json.loads(file["data"].attrs["env_args"])
         assert (args["env_name"], args["env_kwargs"]["robot"]) == ("box_lift", "g1")
-        assert [name.decode("utf-8") for name in np.array(file["mask/train"][:])] == demos
+        for key, share in (("train", demos[:-1]), ("valid", demos[-1:])):
+            assert [name.decode("utf-8") for name in np.array(file[f"mask/{key}"][:])] == share
 
 
 def test_a_file_alone_can_be_read(tmp_path: Path) -> None:
@@ -277,6 +287,11 @@ def test_a_gap_in_the_demonstrations_is_refused(tmp_path: Path) -> None:
         Dataset(path)
 
 
+def test_a_place_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="nowhere does not exist; expected the folder of a dataset"):
+        Dataset(tmp_path / "nowhere")
+
+
 def test_truncated_garbled_or_foreign_files(tmp_path: Path) -> None:
     path = fill(tmp_path / "d", 4) / "demos.hdf5"
     content = path.read_bytes()
@@ -296,5 +311,5 @@ def test_truncated_garbled_or_foreign_files(tmp_path: Path) -> None:
         file["table"] = [1]
     with pytest.raises(DatasetError, match="no dataset: it has no group 'data'"):
         Dataset(tmp_path / "other.hdf5")
-    with pytest.raises(DatasetError, match="no such file"):
+    with pytest.raises(DatasetError, match="does not exist"):
         Dataset(tmp_path / "nothing.hdf5")

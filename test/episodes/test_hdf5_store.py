@@ -63,6 +63,7 @@ def test_round_trip_is_exact(length: int, size: int, seed: int, success: bool, d
         ),
         object_poses=dict(base.object_poses) | {words[3]: base.object_poses["box"]},
         versions={words[1]: words[2]},
+        soundness=data.draw(numbers),
     )
     with spoilt(episode) as file:
         found = read_episode(file["episode"], "here")
@@ -101,9 +102,11 @@ def test_layout_is_that_of_mimicgen() -> None:
         np.testing.assert_array_equal(demo["states"], episode.states[:n])
         assert {len(demo["obs"][key]) for key in demo["obs"]} == {n}
         info = demo["datagen_info"]
-        assert set(info) == {"eef_pose", "target_pose", "gripper_action", "object_poses", "subtask_term_signals"}
+        signals = {"subtask_start_signals", "subtask_term_signals"}
+        assert set(info) == {"eef_pose", "target_pose", "gripper_action", "object_poses"} | signals
         np.testing.assert_array_equal(info["object_poses/box"], episode.object_poses["box"][:n])
         np.testing.assert_array_equal(info["target_pose/left_hand"], episode.target_poses["left_hand"])
+        assert int(info["subtask_start_signals/lift_left"][()].argmax()) == n // 3 + 1
         # MimicGen finds the end of a subtask as the first change of its signal.
         signal = info["subtask_term_signals/lift_left"][()]
         assert int((signal[1:] - signal[:-1]).nonzero()[0][0]) + 1 == n // 2 + 1
@@ -114,6 +117,17 @@ def test_layout_is_that_of_mimicgen() -> None:
         np.testing.assert_array_equal(info["gripper_action/right_hand"], episode.actions[:, columns])
         assert demo["rewards"][-1] == 1.0
         assert demo["dones"][()].sum() == 1
+
+
+def test_a_file_from_before_start_signals_sources_and_soundness_is_read() -> None:
+    episode = examples.episode()
+    with spoilt(episode) as file:
+        del file["episode/datagen_info/subtask_start_signals"]
+        meta = json.loads(file["episode/supple/meta"][()])
+        del meta["sources"], meta["soundness"], file["episode/supple/meta"]
+        file["episode/supple/meta"] = np.bytes_(json.dumps(meta))
+        older = replace(episode, start_signals={}, sources={}, soundness={})
+        assert read_episode(file["episode"], "f").differences(older) == []
 
 
 def test_joints_in_another_order_are_mapped_by_name() -> None:

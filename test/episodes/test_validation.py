@@ -110,6 +110,10 @@ CASES: list[tuple[Callable[[Episode], Episode], list[str]]] = [
     (lambda e: with_item(e, "contacts", "a/b/c", np.zeros((13, 2))), ["contacts", "'a/b/c'"]),
     (lambda e: with_item(e, "contacts", "box/table", np.zeros((13, 3))), ["contacts/box/table", "(13, 2)", "(13, 3)"]),
     (lambda e: with_item(e, "signals", "lift_left", np.zeros(13, dtype=bool)), ["signals/lift_left", "(12,)", "(13,)"]),
+    (
+        lambda e: with_item(e, "start_signals", "lift_left", np.zeros(11, dtype=bool)),
+        ["start_signals/lift_left", "(11,)"],
+    ),
     (lambda e: with_item(e, "signals", "a/b", np.zeros(12, dtype=bool)), ["signals", "'a/b'"]),
     (lambda e: replace(e, outcome=Outcome(True, {"height": np.nan})), ["outcome/measures/height", "nan"]),
     (lambda e: replace(e, robot="g2"), ["unknown robot 'g2'"]),

@@ -5,10 +5,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from supple.episodes import load_seed
 from supple.generation import GenerationSettings, Job
+from supple.generation.placement import PlacementPlanner
+from supple.kinematics.collision import CollisionModel
+from supple.kinematics.collision_spheres import link_spheres
+from supple.kinematics.ik_batch import IkBatchSolver
+from supple.kinematics.whole_body_ik import WholeBodyIK
+from supple.sim.clearance import ClearanceChecker
+from supple.sim.collision_geometry import robot_solids
 
 SEED_FILE = Path(__file__).resolve().parents[2] / "seeds/box_lift.hdf5"
 
@@ -57,3 +65,15 @@ def retained(runner, job):
         if len(found) == 2:
             return found
     raise AssertionError(f"of five attempts in the narrow distribution only {len(found)} succeeded")
+
+
+@pytest.fixture(scope="session")
+def placement_planner():
+    """Return what makes a planner of places to stand in an environment."""
+
+    def planner(environment):
+        robot, world = environment.task.robot, environment.world
+        starts = IkBatchSolver(robot, CollisionModel(robot, link_spheres(robot_solids(world))))
+        return PlacementPlanner(WholeBodyIK(robot), starts, ClearanceChecker(world), np.random.default_rng(0))
+
+    return planner

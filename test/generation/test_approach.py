@@ -10,6 +10,7 @@ import pytest
 
 from supple.generation import GenerationSettings
 from supple.generation.attempt import AttemptRunner
+from supple.generation.demonstrations import Demonstration
 from supple.generation.sources import skill_sources
 from supple.geometry import pose_from_xyyaw, xyyaw_of
 from supple.robots import g1
@@ -41,7 +42,7 @@ def runner(seed):
     task = HandsDown()
     source = skill_sources(task, seed, ROBOT)[0]
     task.place = tuple(xyyaw_of(task.nominal().objects["box"] * source.T_reference_base))
-    return AttemptRunner(task, seed, "seed", GenerationSettings(settle_time=0.2, hold_time=0.1))
+    return AttemptRunner(task, [Demonstration("seed", task, seed)], GenerationSettings(settle_time=0.2, hold_time=0.1))
 
 
 def test_hands_below_a_table_come_up_round_its_edge(runner, monkeypatch):

@@ -18,9 +18,11 @@ import h5py
 import numpy as np
 import pytest
 
-from supple.episodes import Dataset, Ledger
+from supple.episodes import Dataset, DatasetWriter, Ledger
 from supple.errors import DatasetError, SeedError, SuppleError, TaskError, UnknownNameError
 from supple.generation import GenerationSettings, generate
+from supple.generation.generate import _card
+from supple.tasks import task_named
 
 ATTEMPTS = 3
 VOLATILE = {"wall_seconds", "timings"}
@@ -123,7 +125,9 @@ def test_the_summary_the_ledger_the_card_and_the_files_agree(job, dataset):
     assert summary.sim_seconds == pytest.approx(sum(record.sim_seconds for record in ledger.records))
     data = Dataset(folder)
     assert data.card.counts == counts
-    assert data.card.settings == job.settings.model_dump()
+    task = task_named(job.task)
+    assert GenerationSettings(**data.card.settings) == job.settings.resolved(task.skills)
+    assert set(data.card.settings["skills"]) == {"lift_left_hand", "lift_right_hand"}
     for record in ledger.records:
         assert record.seed == job.seed
         assert record.distribution == job.distribution
@@ -239,6 +243,45 @@ def test_a_task_that_never_succeeds_gives_up_and_says_so(quick_job, tmp_path):
     assert (summary.retained, summary.complete) == (0, False)
     assert summary.attempted == 20
     assert summary.by_origin == {"actuation": 20}
+
+
+# -- several demonstrations ------------------------------------------------------------------------------------------
+
+
+def test_each_skill_s_demonstration_stands_in_ledger_and_episode(quick_job, tmp_path):
+    other = Path(shutil.copy(quick_job.seed_file, tmp_path / "other.hdf5"))
+    job = replace(quick_job, further_seed_files=(other,))
+    summary = generate(job, tmp_path / "data", attempts=8)
+    assert summary.attempted == 8
+    dataset = Dataset(tmp_path / "data", rejected=True)
+    for record, episode in zip(dataset.ledger.records, dataset, strict=True):
+        # Coordinated, and so from the same demonstration.
+        assert record.sources == episode.sources == dict.fromkeys(["lift_left_hand", "lift_right_hand"], record.source)
+        assert episode.source == record.source
+    assert {record.source for record in dataset.ledger.records} == {"box_lift.hdf5", "other.hdf5"}
+    assert dataset.card.source == "box_lift.hdf5, other.hdf5"
+    with pytest.raises(DatasetError, match="source_sha256"):
+        generate(quick_job, tmp_path / "data", attempts=9)
+
+
+def test_a_dataset_is_a_source_of_another(job, retained, tmp_path):
+    """Round trip: retained episodes, read back as MimicGen's format, give episodes that succeed."""
+    narrow = replace(job, distribution="D0", keep_rejected=False)
+    with DatasetWriter(tmp_path / "first", _card(narrow, "first")) as writer:
+        for i, (record, episode) in enumerate(retained):
+            writer.add(record.model_copy(update={"attempt": i}), replace(episode, attempt=i))
+        path = writer.finalise()
+    summary = generate(replace(narrow, seed_file=path, seed=7), tmp_path / "second", episodes=1)
+    assert summary.retained == 1
+    (episode,) = Dataset(tmp_path / "second")
+    assert episode.source in {"demos.hdf5:demo_0", "demos.hdf5:demo_1"}
+    # The skill lasts as long as in its source, whose walk and hold are no part of it.
+    source = retained[int(episode.source[-1])][1]
+    lasted = [
+        int(e.signals["lift_left_hand"].argmax() - e.start_signals["lift_left_hand"].argmax())
+        for e in (episode, source)
+    ]
+    assert lasted[0] == lasted[1] < source.length // 2
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------

@@ -3,24 +3,23 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pinocchio as pin
 import pytest
 
-from supple.generation.placement import PlacementPlanner
 from supple.generation.sources import skill_sources
 from supple.geometry import pose_from_xyyaw
-from supple.kinematics.whole_body_ik import WholeBodyIK
-from supple.sim.clearance import ClearanceChecker
 from supple.tasks import Environment, task_named
 
 
 @pytest.fixture(scope="module")
-def scene(seed):
+def scene(seed, placement_planner):
     task = task_named("box_lift")
     environment = Environment(task)
     environment.reset(task.nominal())
-    planner = PlacementPlanner(WholeBodyIK(task.robot), ClearanceChecker(environment.world))
+    planner = placement_planner(environment)
     sources = skill_sources(task, seed, task.robot)
     paths = {s.skill.effector: s.adapted(environment.world.object_pose("box")) for s in sources}
     nominal = environment.world.object_pose("box") * sources[0].T_reference_base
@@ -47,7 +46,20 @@ def test_a_place_too_far_away_is_out_of_reach(scene):
     planner.failures = []
     back = nominal * pin.SE3(np.eye(3), np.array([-0.6, 0.0, 0.0]))
     assert planner.reach(back, task.start_posture(), paths, postures) is None
-    assert "from their targets at step 0" in planner.failures[-1]
+    assert "_hand ends" in planner.failures[-1]
+    assert "beyond its tolerance at step 0 of" in planner.failures[-1]
+
+
+def test_skills_that_begin_in_the_table_are_refused_and_say_how_deep(scene):
+    planner, task, paths, postures, nominal = scene
+    planner.failures = []
+    down = {
+        name: [pin.SE3(pose.rotation, pose.translation - np.array([0.0, 0.0, 0.1])) for pose in path]
+        for name, path in paths.items()
+    }
+    start = pose_from_xyyaw(*nominal.translation[:2], 0.0, task.robot.standing_height)
+    assert planner.reach(start, task.start_posture(), down, postures) is None
+    assert re.search(r"table overlap by \d+\.\d cm at step 0 of", planner.failures[-1])
 
 
 def test_a_path_that_leads_out_of_reach_halfway_is_refused_although_both_ends_are_near(scene):

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from supple.errors import SeedError
 from supple.generation.sources import skill_sources
-from supple.robots import ActionContract
+from supple.geometry import pose_from_quaternion
+from supple.robots import ActionContract, ActionKind
 from supple.robots.g1 import ARM_GROUPS
 from supple.tasks import task_named
 
@@ -120,3 +121,39 @@ def test_a_seed_without_hand_targets_is_refused(seed):
     targets = {k: v for k, v in seed.episode.target_poses.items() if k != "right_hand"}
     with pytest.raises(SeedError, match="no target poses of right_hand"):
         skill_sources(TASK, with_episode(seed, target_poses=MappingProxyType(targets)), TASK.robot)
+
+
+# -- squats ----------------------------------------------------------------------------------------------------------
+
+
+def squatting(seed, heights):
+    """Return the seed with commanded heights, one per action, and the base as high at once."""
+    episode = seed.episode
+    entry = TASK.robot.contract.of_kind(ActionKind.BASE_HEIGHT)[0]
+    actions, poses = np.array(episode.actions), np.array(episode.observations["base_pose"])
+    actions[:, entry], poses[:-1, 2] = heights, heights
+    return with_episode(seed, actions=actions, observations={**episode.observations, "base_pose": poses})
+
+
+def test_a_skill_at_walking_height_has_no_squat(sources):
+    assert all(source.squat is None for source in sources)
+
+
+def test_a_skill_in_a_squat_has_its_heights_and_stands_where_the_base_went_down(seed):
+    start, end = seed.skills[0].start, seed.skills[0].end
+    heights = np.full(seed.episode.length, TASK.robot.standing_height)
+    heights[start - 20 :] = np.linspace(0.6, 0.5, seed.episode.length - start + 20)
+    lowered = squatting(seed, heights)
+    base = [pose_from_quaternion(b[:3], b[3:], "") for b in lowered.episode.observations["base_pose"].astype(float)]
+    for source in skill_sources(TASK, lowered, TASK.robot):
+        np.testing.assert_array_equal(source.squat.heights, heights[start:end])
+        shown = lowered.episode.object_poses["box"][start]
+        stood = pin.SE3(shown[:3, :3], shown[:3, 3]) * source.T_reference_base
+        np.testing.assert_allclose(stood.homogeneous, base[start - 21].homogeneous, atol=1e-6)
+        for i in (0, source.steps - 1):
+            np.testing.assert_allclose((stood * source.squat.T_stand_bases[i]).homogeneous, base[start + i], atol=1e-6)
+
+
+def test_a_squat_that_began_before_the_recording_is_refused(seed):
+    with pytest.raises(SeedError, match=r"never stood before.*0\.765 m"):
+        skill_sources(TASK, squatting(seed, np.full(seed.episode.length, 0.6)), TASK.robot)

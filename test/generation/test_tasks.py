@@ -12,11 +12,8 @@ from supple.cli.places import find_seed
 from supple.episodes import load_seed
 from supple.episodes.validation import validate
 from supple.generation import GenerationSettings, Job
-from supple.generation.placement import PlacementPlanner
 from supple.generation.sources import skill_sources
 from supple.geometry import pose_from_xyyaw, wrap_angle, yaw_of
-from supple.kinematics.whole_body_ik import WholeBodyIK
-from supple.sim.clearance import ClearanceChecker
 from supple.tasks import Environment, task_named, task_names
 
 SEEDS = Path(__file__).resolve().parents[2] / "seeds"
@@ -67,7 +64,23 @@ def test_what_was_picked_is_carried_to_the_second_group_and_put_down_there():
     assert not episode.contacts["right_wrist_yaw_link/drill"][-50:].any()
 
 
-def test_an_object_turned_away_is_come_at_from_another_side():
+def test_the_robot_goes_down_with_the_skill_and_rises_with_what_it_holds():
+    record, episode = retained("box_lift_floor")
+    assert {"walk", "squat", "skill:lift"} <= set(record.timings)
+    seed = load_seed(find_seed("box_lift_floor", None)).episode
+    # The last action is that of the hold, at the height at which the skill was shown to end.
+    assert episode.actions[:, -1].min() == seed.actions[:, -1].min() == pytest.approx(0.40, abs=1e-3)
+    assert episode.actions[-1, -1] == pytest.approx(seed.actions[-1, -1], abs=1e-3)
+    base, box = episode.observations["base_pose"][:, 2], episode.object_poses["box"][:, 2, 3]
+    assert base.min() == pytest.approx(0.40, abs=0.02)
+    held = box > 0.1
+    assert np.ptp(base[held]) > 0.03
+    assert held[-100:].all()
+    wanted = episode.actions[-1, -1]
+    assert base[-1] == pytest.approx(wanted, abs=0.015)
+
+
+def test_an_object_turned_away_is_come_at_from_another_side(placement_planner):
     task = task_named("drill_lift")
     environment = Environment(task)
     layout = task.nominal()
@@ -78,7 +91,7 @@ def test_an_object_turned_away_is_come_at_from_another_side():
     (source,) = skill_sources(task, load_seed(find_seed(task.name, None)), task.robot)
     paths = {"right_hand": source.adapted(environment.world.object_pose("drill"))}
     nominal = environment.world.object_pose("drill") * source.T_reference_base
-    planner = PlacementPlanner(WholeBodyIK(task.robot), ClearanceChecker(environment.world))
+    planner = placement_planner(environment)
     arguments = (nominal, task.robot.standing_height, layout.q, paths, source.postures, 60)
     assert planner.find(*arguments) is None
     assert "inside table" in planner.failures[0]
@@ -89,3 +102,19 @@ def test_an_object_turned_away_is_come_at_from_another_side():
     # It is turned about where the hand works, so that the drill stays within the same distance.
     distance = np.linalg.norm((found.T_world_base.translation - place)[:2])
     assert distance == pytest.approx(np.linalg.norm((nominal.translation - place)[:2]), abs=0.25)
+
+
+def test_a_cart_is_pushed_by_a_robot_that_walks_behind_it_with_its_hands_held_still():
+    record, episode = retained("push_shelf_forward")
+    assert {"walk", "skill:reach", "skill:push"} <= set(record.timings)
+    cart, base = episode.object_poses["cart"][:, :2, 3], np.array(episode.observations["base_pose"])[:, :2]
+    moving = np.flatnonzero(np.linalg.norm(cart - cart[0], axis=1) > 0.1)[0]
+    assert np.linalg.norm(cart[-1] - cart[0]) > 1.8
+    # It goes where the robot goes, at arm's length, and the hands touch it on the way.
+    assert np.ptp(np.linalg.norm(cart - base, axis=1)[moving:]) < 0.4
+    forces = [episode.contacts[f"{side}_wrist_yaw_link/cart"][moving:] for side in ("left", "right")]
+    assert all(np.count_nonzero(np.asarray(force)[:, 0]) > 10 for force in forces)
+    # The walk is that of the skill: velocity is commanded while its signal is not yet set.
+    finished = np.asarray(episode.signals["push_left_hand"])[moving:]
+    commanded = np.abs(episode.actions[moving:, -4:-1]).sum(axis=1) > 0.0
+    assert commanded[~finished[: len(commanded)].astype(bool)].sum() > 200

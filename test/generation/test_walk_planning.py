@@ -12,6 +12,7 @@ import pytest
 from supple.errors import PlanningError
 from supple.generation import GenerationSettings
 from supple.generation.attempt import AttemptRunner
+from supple.generation.demonstrations import Demonstration
 from supple.generation.walk_planning import WalkPlanner
 from supple.geometry import pose_from_xyyaw
 from supple.planning.base_space import BaseSpace
@@ -110,7 +111,8 @@ class Obstructed(BoxLift):
 
 
 def test_an_attempt_walks_round_a_pillar_without_touching_it(seed):
-    runner = AttemptRunner(Obstructed(), seed, "seed", GenerationSettings(hold_time=0.1))
+    shown = [Demonstration("seed", Obstructed(), seed)]
+    runner = AttemptRunner(Obstructed(), shown, GenerationSettings(hold_time=0.1))
     record, episode = runner.run(0, 0, "D0")
     assert record.stage in {"success_test", "hold", "skill:lift"}, record.reason
     assert np.abs(episode.observations["base_pose"][:, 1]).max() > 0.3

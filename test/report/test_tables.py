@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import simulated_attempts as simulated
 from rich.console import Console
 
-from supple.episodes import Ledger
+from supple.episodes import AttemptRecord, Ledger, worst_soundness
 from supple.report import counts_table, origins_table, reasons_table
 from supple.report.reasons import grouped_reasons
+from supple.report.soundness import soundness_line, soundness_rows, soundness_table
 from supple.report.variables import planar_poses, variables
 
 
@@ -95,3 +98,37 @@ def test_variables_name_unit_and_whether_they_vary():
     assert found["table y"].varies
     assert not found["table x"].varies
     assert found["table yaw"].unit == "°"
+
+
+def measured(attempt: int, outcome: str, **soundness: float):
+    """Return a record that was retained, or rejected, with what was measured."""
+    fate = {"origin": "actuation", "reason": "a foot slid"} if outcome == "rejected" else {}
+    row = simulated.unplanned(attempt).model_dump() | {"origin": None, "reason": "", "outcome": outcome} | fate
+    return AttemptRecord.model_validate(row | {"completed": True, "soundness": soundness})
+
+
+def test_soundness_tells_the_worst_of_retained_attempts_beside_the_limit():
+    records = [
+        simulated.unplanned(0),
+        measured(1, "retained", tilt=0.1, foot_slide=0.004, penetration=0.0012, intended_penetration=0.007),
+        measured(2, "rejected", tilt=0.2, foot_slide=0.031, penetration=0.0013, intended_penetration=0.006),
+        measured(3, "retained", tilt=0.2, foot_slide=0.012, penetration=0.0, intended_penetration=0.006),
+    ]
+    rows = {row.label: row for row in soundness_rows(records)}
+    slide = rows["foot slide while standing"]
+    assert (slide.limit, slide.median, slide.worst, slide.attempt, slide.beyond) == ("2 cm", "0.80 cm", "1.20 cm", 3, 1)
+    assert (rows["penetration"].worst, rows["penetration"].attempt, rows["penetration"].beyond) == ("1.2 mm", 1, 0)
+    assert rows["intended penetration"].limit == "none"
+    assert "foot slide while standing │ 2 cm │ 0.80 cm │ 1.20 cm │ 3 │ 1" in printed(soundness_table(records))
+    worst = worst_soundness(records)
+    assert worst == {"tilt": 0.2, "foot_slide": 0.012, "penetration": 0.0012, "intended_penetration": 0.007}
+    assert "foot slide while standing 1.20 cm (limit 2 cm), penetration 1.2 mm (limit 5 mm)" in soundness_line(worst)
+
+
+def test_ledgers_from_before_soundness_was_measured_tell_nothing_of_it(ledger):
+    old = json.loads(simulated.unplanned(0).line())
+    del old["soundness"]
+    record = AttemptRecord.model_validate(old)
+    assert record.soundness == {}
+    assert soundness_rows([record, *ledger.records]) == []
+    assert soundness_line(worst_soundness([record, *ledger.records])) == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``supple generate``: a dataset from a seed, with a progress bar."""
+"""``supple generate``: a dataset from demonstrations, with a progress bar."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from supple.cli.places import find_seed
 from supple.episodes import AttemptRecord
 from supple.errors import SettingError, TaskError
 from supple.generation import GenerationSettings, GenerationSummary, Job, attempts_on_ray, generate
+from supple.generation.settings import Selection, Strategy
+from supple.report.soundness import soundness_line
+from supple.yaml_file import read_model
 
 __all__ = ["generate_command", "run_generation"]
 
 Engine = Literal["processes", "ray"]
-Strategy = Literal["supple", "dexmimicgen_plus"]
 
 
 def run_generation(
@@ -64,6 +66,12 @@ def run_generation(
         return generate(job, folder, attempts=attempts, episodes=episodes, workers=workers, on_attempt=show, **how)
 
 
+def _settings(path: Path | None, **given: Any) -> GenerationSettings:
+    """Return what a file says, or the defaults, less what was given besides."""
+    settings = GenerationSettings() if path is None else read_model(path, GenerationSettings, SettingError)
+    return settings.model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
 @guarded
 def generate_command(
     task: Annotated[str, typer.Argument(help="Task to generate for; 'supple tasks' lists them.")],
@@ -73,7 +81,14 @@ def generate_command(
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     distribution: Annotated[str, typer.Option(help="Initial distribution, D0 (narrow) or D1 (wide).")] = "D0",
     workers: Annotated[int, typer.Option(min=1, help="Attempts at once; the result does not depend on it.")] = 1,
-    source: Annotated[Path | None, typer.Option("--from", help="Seed demonstration; Supple's own if absent.")] = None,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            help="Seed, dataset or file in MimicGen's format with demonstrations; may be given several times. "
+            "Supple's own seed if absent.",
+        ),
+    ] = None,
     engine: Annotated[
         Engine, typer.Option(help="Where attempts run: processes of this machine, or Ray.")
     ] = "processes",
@@ -84,21 +99,26 @@ def generate_command(
         float | None, typer.Option(min=0.0, max=0.2, help="Motion noise on arm targets in rad.")
     ] = None,
     strategy: Annotated[
-        Strategy, typer.Option(help="How attempts are made: Supple's way, or the baseline's.")
-    ] = "supple",
+        Strategy | None, typer.Option(help="How attempts are made: Supple's way (default), or a baseline's.")
+    ] = None,
+    selection: Annotated[
+        Selection | None, typer.Option(help="How a skill's demonstration is chosen among several; random if absent.")
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help="YAML file with settings; what is given here as well counts instead.")
+    ] = None,
     keep_rejected: Annotated[bool, typer.Option(help="Keep rejected episodes in rejected.hdf5.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object, last.")] = False,
 ) -> None:
-    """Turn one demonstration into many physically checked episodes."""
+    """Turn one demonstration, or a few, into many physically checked episodes."""
     if (attempts is None) == (episodes is None):
         raise TaskError("give either --attempts N or --episodes N")
     if address is not None and engine != "ray":
         raise SettingError(f"--address is for --engine ray, got --engine {engine}")
     how = {"engine": partial(attempts_on_ray, address=address)} if engine == "ray" else {}
-    settings = GenerationSettings(strategy=strategy)
-    if arm_noise is not None:
-        settings = GenerationSettings(strategy=strategy, arm_noise=arm_noise)
-    job = Job(task, distribution, seed, find_seed(task, source), settings, keep_rejected)
+    first, *further = [find_seed(task, source) for source in sources or (None,)]
+    chosen = _settings(settings, arm_noise=arm_noise, strategy=strategy, selection=selection)
+    job = Job(task, distribution, seed, first, chosen, keep_rejected, tuple(further))
     try:
         summary = run_generation(job, out, attempts, episodes, workers, **how)
     except KeyboardInterrupt:
@@ -112,6 +132,8 @@ def generate_command(
     )
     for origin, count in summary.by_origin.items():
         console.print(f"  {count} rejected by {origin}")
+    if line := soundness_line(summary.soundness):
+        console.print(line, markup=False)
     if not summary.complete:
         console.print("gave up: too few attempts succeed; 'supple inspect' shows where they fail")
     if json:

@@ -10,9 +10,10 @@ import typer
 from rich.table import Column, Table
 
 from supple.cli.output import console, guarded, print_json
-from supple.episodes import Ledger
+from supple.episodes import Ledger, worst_soundness
 from supple.report.bag_report import is_bag, write_bag_report
 from supple.report.inspect import ReportPaths, write_report
+from supple.report.soundness import soundness_table
 from supple.report.tables import counts_table, reasons_table
 from supple.tasks import task_named, task_names
 
@@ -50,10 +51,12 @@ def inspect_command(
     console.print(counts_table(ledger))
     if ledger.reasons():
         console.print(reasons_table(ledger))
+    if any(record.soundness for record in ledger.records):
+        console.print(soundness_table(ledger.records))
     _tell(paths)
     if json:
         origins = {origin: count for origin, count in ledger.by_origin().items() if count}
-        found = ledger.counts() | {"by_origin": origins}
+        found = ledger.counts() | {"by_origin": origins, "soundness": worst_soundness(ledger.records)}
         print_json(found | {"html": str(paths.html), "video": str(paths.video) if paths.video else None})
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from supple.episodes import Dataset, Episode, load_seed
+from supple.episodes.dataset_writer import DEMOS
 from supple.errors import DatasetError, SeedError, SuppleError, UnknownNameError
 from supple.launching import share_folder
 from supple.tasks import task_named
@@ -14,7 +15,7 @@ __all__ = ["find_board", "find_seed", "load_episode"]
 
 
 def find_seed(task: str, given: Path | None) -> Path:
-    """Return the seed file to generate from: the one given, or the one that Supple ships for the task.
+    """Return the file to generate from: the one given, that of a dataset, or the seed that Supple ships for the task.
 
     Raises:
         UnknownNameError: No such task.
@@ -22,9 +23,11 @@ def find_seed(task: str, given: Path | None) -> Path:
     """
     task_named(task)
     if given is not None:
-        if not given.is_file():
-            raise SeedError(f"seed {given} is a folder" if given.is_dir() else f"seed {given} does not exist")
-        return given
+        path = given / DEMOS if given.is_dir() else given
+        if not path.is_file():
+            found = f"is a folder without {DEMOS}" if given.is_dir() else "does not exist"
+            raise SeedError(f"seed {given} {found}")
+        return path
     folder = _shared("seeds")
     path = folder / f"{task}.hdf5"
     if not path.is_file():

@@ -11,7 +11,7 @@ from supple.episodes.card import DatasetCard
 from supple.episodes.dataset import Dataset
 from supple.episodes.dataset_writer import DatasetWriter
 from supple.episodes.episode import Episode, InitialState, Mark, Outcome, Seed, SkillSegment
-from supple.episodes.ledger import AttemptRecord, Ledger, Origin
+from supple.episodes.ledger import AttemptRecord, Ledger, Origin, worst_soundness
 from supple.episodes.seed_store import load_seed, save_seed
 from supple.episodes.validation import validate, validate_seed
 
@@ -38,4 +38,5 @@ __all__ = [
     "save_seed",
     "validate",
     "validate_seed",
+    "worst_soundness",
 ]

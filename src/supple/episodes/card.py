@@ -26,8 +26,8 @@ class DatasetCard(BaseModel):
         distribution: Name of the initial distribution.
         robot: Name of the robot.
         seed: Seed that every attempt's random numbers derive from.
-        source: Name of the seed file.
-        source_sha256: Checksum of the seed file.
+        source: Names of the seed files, in the order in which they count.
+        source_sha256: Checksums of the seed files.
         settings: Settings of generation, plain data.
         contract: Meaning of the actions.
         versions: Versions of what makes it, e.g. ``{"mujoco": "3.17.0"}``.

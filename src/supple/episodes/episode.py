@@ -117,7 +117,10 @@ class Episode:
         target_poses: Commanded pose of each effector's frame in the world frame, shape (N, 4, 4).
         object_poses: Pose of each object in the world frame, shape (N + 1, 4, 4).
         contacts: Normal and tangential force in [N] by pair ``"a/b"``, shape (N + 1, 2).
+        start_signals: Whether each skill has begun, by skill, bool, shape (N,).
         signals: Whether each skill is finished, by skill, bool, shape (N,).
+        sources: Name of the demonstration that each skill was taken from, by skill.
+        soundness: The worst of the episode as ``sim.soundness`` measured it, by name; empty if it was not measured.
         versions: Versions of what made it, e.g. ``{"supple": …, "mujoco": …}``.
     """
 
@@ -139,7 +142,10 @@ class Episode:
     target_poses: Mapping[str, Array] = field(default_factory=dict)
     object_poses: Mapping[str, Array] = field(default_factory=dict)
     contacts: Mapping[str, Array] = field(default_factory=dict)
+    start_signals: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     signals: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    soundness: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -150,8 +156,12 @@ class Episode:
         for name in ("effector_poses", "target_poses", "object_poses", "contacts"):
             object.__setattr__(self, name, _frozen_map(name, getattr(self, name), np.float64))
         object.__setattr__(self, "observations", _frozen_map("observations", self.observations, np.float32))
-        object.__setattr__(self, "signals", _frozen_map("signals", self.signals, np.bool_))
-        object.__setattr__(self, "versions", MappingProxyType({k: str(v) for k, v in self.versions.items()}))
+        for name in ("start_signals", "signals"):
+            object.__setattr__(self, name, _frozen_map(name, getattr(self, name), np.bool_))
+        object.__setattr__(self, "soundness", MappingProxyType({k: float(v) for k, v in self.soundness.items()}))
+        for name in ("sources", "versions"):
+            texts = {key: str(value) for key, value in getattr(self, name).items()}
+            object.__setattr__(self, name, MappingProxyType(texts))
 
     @property
     def length(self) -> int:
@@ -166,7 +176,8 @@ class Episode:
     def differences(self, other: Episode) -> list[str]:
         """Name every field that is not exactly equal to another episode's; empty if all are."""
         found = []
-        for name in ("task", "distribution", "robot", "contract", "attempt", "seed", "source", "outcome", "versions"):
+        origins = "attempt", "seed", "source", "sources"
+        for name in ("task", "distribution", "robot", "contract", *origins, "outcome", "soundness", "versions"):
             if getattr(self, name) != getattr(other, name):
                 found.append(name)
         if self.initial.model_hash != other.initial.model_hash:
@@ -185,7 +196,8 @@ class Episode:
         found: dict[str, NDArray[Any]] = {"initial/state": self.initial.state}
         found |= {f"initial/objects/{key}": value for key, value in self.initial.objects.items()}
         found |= {name: getattr(self, name) for name in ("actions", "executed", "states", "stamps_ns")}
-        for name in ("observations", "effector_poses", "target_poses", "object_poses", "contacts", "signals"):
+        poses = "effector_poses", "target_poses", "object_poses"
+        for name in ("observations", *poses, "contacts", "start_signals", "signals"):
             found |= {f"{name}/{key}": value for key, value in getattr(self, name).items()}
         return found
 

@@ -64,7 +64,8 @@ def write_episode(group: h5py.Group, episode: Episode) -> None:
     _put_all(info, "eef_pose", {key: value[:n] for key, value in episode.effector_poses.items()})
     _put_all(info, "target_pose", episode.target_poses)
     _put_all(info, "object_poses", {key: value[:n] for key, value in episode.object_poses.items()})
-    _put_all(info, "subtask_term_signals", {key: value.astype(np.int8) for key, value in episode.signals.items()})
+    for name, signals in (("start", episode.start_signals), ("term", episode.signals)):
+        _put_all(info, f"subtask_{name}_signals", {key: value.astype(np.int8) for key, value in signals.items()})
     fingers = {}
     for name in episode.effector_poses:
         joints = {robot.joints.names[i] for i in robot.joints.group(robot.effector(name).fingers)}
@@ -100,6 +101,8 @@ def write_episode(group: h5py.Group, episode: Episode) -> None:
         "attempt": episode.attempt,
         "seed": episode.seed,
         "source": episode.source,
+        "sources": dict(episode.sources),
+        "soundness": dict(episode.soundness),
         "contract": episode.contract.model_dump(mode="json"),
         "model_hash": episode.initial.model_hash,
         "materials": dict(episode.initial.materials),
@@ -290,6 +293,10 @@ def _read(group: h5py.Group, where: str) -> Episode:
         target_poses=_all(info["target_pose"]),
         object_poses=_whole(info["object_poses"], ours["final/object_poses"], where),
         contacts=contacts,
+        # Older files lack these three.
+        start_signals=_all(info["subtask_start_signals"]) if "subtask_start_signals" in info else {},
+        sources=meta.get("sources", {}),
+        soundness=meta.get("soundness", {}),
         signals=_all(info["subtask_term_signals"]),
         versions=meta["versions"],
     )

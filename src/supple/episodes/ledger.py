@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from supple.errors import DatasetError
 from supple.yaml_file import first_problem
 
-__all__ = ["AttemptRecord", "Ledger", "Origin"]
+__all__ = ["AttemptRecord", "Ledger", "Origin", "worst_soundness"]
 
 
 class Origin(StrEnum):
@@ -38,6 +38,7 @@ class AttemptRecord(BaseModel):
         attempt: Index of the attempt, from 0.
         seed: Seed of its random numbers.
         source: Names of the seed demonstrations it was made from.
+        sources: Name of the demonstration that each skill was taken from, by the skill's signal, as far as it came.
         distribution: Name of the initial distribution.
         outcome: What became of it.
         completed: Whether its motion was carried out to the end, whatever the success test said.
@@ -46,6 +47,7 @@ class AttemptRecord(BaseModel):
         reason: A sentence that a person can act on; empty when retained.
         initial: Initial poses and the like, by name, for the report.
         measures: What the success test measured; None where it could not be measured (it was not finite).
+        soundness: The worst of the attempt by name, as ``sim.soundness`` measures it; empty if it was not measured.
         sim_seconds: Simulated time in [s].
         wall_seconds: Wall time in [s]; differs from run to run.
         timings: Wall time per stage in [s]; differs from run to run.
@@ -58,6 +60,7 @@ class AttemptRecord(BaseModel):
     attempt: int = Field(ge=0)
     seed: int
     source: str
+    sources: dict[str, str] = {}
     distribution: str
     outcome: Literal["retained", "rejected"]
     completed: bool
@@ -66,6 +69,7 @@ class AttemptRecord(BaseModel):
     reason: str = ""
     initial: dict[str, list[float]] = {}
     measures: dict[str, float | bool | None] = {}
+    soundness: dict[str, float] = {}
     sim_seconds: float = 0.0
     wall_seconds: float = 0.0
     timings: dict[str, float] = {}
@@ -150,6 +154,15 @@ class Ledger:
             return AttemptRecord.model_validate_json(line)
         except ValidationError as error:
             raise DatasetError(f"{self.path}: line {number}: {first_problem(error, AttemptRecord)}") from error
+
+
+def worst_soundness(records: Iterable[AttemptRecord]) -> dict[str, float]:
+    """Return the largest of each measure of soundness over all retained attempts; empty if it was never measured."""
+    worst: dict[str, float] = {}
+    for record in records:
+        if record.outcome == "retained":
+            worst |= {name: max(value, worst.get(name, value)) for name, value in record.soundness.items()}
+    return worst
 
 
 def _named(records: Any) -> Any:

@@ -32,10 +32,8 @@ class EpisodeRecorder:
         self._robot = robot
         self._initial = initial
         self._rows: defaultdict[str, list[Any]] = defaultdict(list)
-        self._groups: dict[str, defaultdict[str, list[Any]]] = {
-            name: defaultdict(list)
-            for name in ("observations", "effector_poses", "target_poses", "object_poses", "contacts", "signals")
-        }
+        names = "observations", "effector_poses", "target_poses", "object_poses", "contacts", "start_signals", "signals"
+        self._groups: dict[str, defaultdict[str, list[Any]]] = {name: defaultdict(list) for name in names}
 
     @property
     def steps(self) -> int:
@@ -79,7 +77,12 @@ class EpisodeRecorder:
             self._groups["contacts"][name].append(force)
 
     def act(
-        self, action: Array, executed: Array, targets: Mapping[str, pin.SE3], signals: Mapping[str, bool] | None = None
+        self,
+        action: Array,
+        executed: Array,
+        targets: Mapping[str, pin.SE3],
+        started: Mapping[str, bool] | None = None,
+        finished: Mapping[str, bool] | None = None,
     ) -> None:
         """Record what is done in the last observed state.
 
@@ -87,7 +90,8 @@ class EpisodeRecorder:
             action: Clean action, shape (A,).
             executed: What is really commanded, shape (A,).
             targets: World pose that each effector is sent to.
-            signals: Whether each skill is finished.
+            started: Whether each skill has begun.
+            finished: Whether each skill is finished.
 
         Raises:
             DatasetError: No state was observed since the last action.
@@ -98,8 +102,9 @@ class EpisodeRecorder:
         self._rows["executed"].append(np.array(executed))
         for name, pose in targets.items():
             self._groups["target_poses"][name].append(pose.homogeneous)
-        for name, finished in (signals or {}).items():
-            self._groups["signals"][name].append(finished)
+        for group, signals in (("start_signals", started), ("signals", finished)):
+            for name, value in (signals or {}).items():
+                self._groups[group][name].append(value)
 
     def finish(
         self,
@@ -111,6 +116,8 @@ class EpisodeRecorder:
         source: str,
         outcome: Outcome,
         versions: Mapping[str, str],
+        sources: Mapping[str, str] | None = None,
+        soundness: Mapping[str, float] | None = None,
     ) -> Episode:
         """Return the episode; the last thing recorded must be a state.
 
@@ -127,6 +134,8 @@ class EpisodeRecorder:
             attempt=attempt,
             seed=seed,
             source=source,
+            sources=sources or {},
+            soundness=soundness or {},
             initial=self._initial,
             actions=np.array(self._rows["actions"]),
             executed=np.array(self._rows["executed"]),

@@ -57,10 +57,12 @@ def validate(episode: Episode, where: str) -> None:
         for key, matrices in poses.items():
             _poses(matrices, rows, f"{where}: {name}/{key}")
     _contacts(episode.contacts, n + 1, where)
-    _names(episode.signals, f"{where}: signals")
-    for key, signal in episode.signals.items():
-        if signal.shape != (n,):
-            raise DatasetError(f"{where}: signals/{key}: expected shape ({n},), got {signal.shape}")
+    for name in ("start_signals", "signals"):
+        signals: Mapping[str, NDArray[np.bool_]] = getattr(episode, name)
+        _names(signals, f"{where}: {name}")
+        for key, signal in signals.items():
+            if signal.shape != (n,):
+                raise DatasetError(f"{where}: {name}/{key}: expected shape ({n},), got {signal.shape}")
     _names(episode.initial.objects, f"{where}: initial/objects")
     for key, pose in episode.initial.objects.items():
         _array(pose, (7,), f"{where}: initial/objects/{key}")
@@ -68,6 +70,7 @@ def validate(episode: Episode, where: str) -> None:
     for name in ("materials", "goal"):
         _numbers(getattr(episode.initial, name), f"{where}: initial/{name}")
     _numbers(episode.outcome.measures, f"{where}: outcome/measures")
+    _numbers(episode.soundness, f"{where}: soundness")
 
 
 def validate_seed(seed: Seed, where: str) -> None:

@@ -17,9 +17,10 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from types import MappingProxyType
 
-from supple.episodes import AttemptRecord, Episode, load_seed
+from supple.episodes import AttemptRecord, Episode
 from supple.errors import SceneError
 from supple.generation.attempt import AttemptRunner
+from supple.generation.demonstrations import load_demonstrations
 from supple.generation.settings import GenerationSettings
 from supple.tasks import task_named
 
@@ -37,9 +38,10 @@ class Job:
         task: Name of the task.
         distribution: Initial distribution.
         seed: Seed of the dataset.
-        seed_file: The demonstration.
+        seed_file: The demonstration, or a file with several.
         settings: How to generate.
         keep_rejected: Whether episodes of rejected attempts are to be sent back.
+        further_seed_files: Files with more demonstrations.
     """
 
     task: str
@@ -48,10 +50,17 @@ class Job:
     seed_file: Path
     settings: GenerationSettings
     keep_rejected: bool
+    further_seed_files: tuple[Path, ...] = ()
+
+    @property
+    def seed_files(self) -> tuple[Path, ...]:
+        """All files with demonstrations."""
+        return self.seed_file, *self.further_seed_files
 
     def runner(self) -> AttemptRunner:
         """Make what runs attempts in this process."""
-        return AttemptRunner(task_named(self.task), load_seed(self.seed_file), self.seed_file.name, self.settings)
+        task = task_named(self.task)
+        return AttemptRunner(task, load_demonstrations(task, self.seed_files), self.settings)
 
     def run(self, runner: AttemptRunner, attempt: int) -> Result:
         """Make one attempt."""

@@ -12,11 +12,12 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from supple import __version__
-from supple.episodes import AttemptRecord, DatasetCard, DatasetWriter, load_seed
+from supple.episodes import AttemptRecord, DatasetCard, DatasetWriter, worst_soundness
 from supple.episodes.versions import current_versions
 from supple.errors import TaskError
+from supple.generation.demonstrations import load_demonstrations
 from supple.generation.engine import Job, Result, attempts_in_order
-from supple.generation.sources import skill_sources
+from supple.generation.selection import SourceSelector
 from supple.tasks import task_named
 
 __all__ = ["ATTEMPTS_PER_EPISODE", "GenerationSummary", "generate"]
@@ -34,6 +35,7 @@ class GenerationSummary(BaseModel):
         rejected: Of these, not retained.
         retained: Of these, successful and kept.
         by_origin: Rejections by where they came from.
+        soundness: The largest tilt in [rad], slide and penetration in [m] of all retained episodes, by name.
         sim_seconds: Simulated time of this run in [s].
         wall_seconds: Wall time of this run in [s], everything included.
         workers: Number of processes of this run.
@@ -48,6 +50,7 @@ class GenerationSummary(BaseModel):
     rejected: int = 0
     retained: int = 0
     by_origin: dict[str, int] = {}
+    soundness: dict[str, float] = {}
     sim_seconds: float = 0.0
     wall_seconds: float = 0.0
     workers: int = 1
@@ -59,16 +62,16 @@ def _card(job: Job, name: str) -> DatasetCard:
     task = task_named(job.task)
     task.check_distribution(job.distribution)
     # Read and checked here, before any worker starts, so that a faulty seed is one clear error.
-    skill_sources(task, load_seed(job.seed_file), task.robot)
+    SourceSelector(task, load_demonstrations(task, job.seed_files), job.settings)
     return DatasetCard(
         name=name,
         task=job.task,
         distribution=job.distribution,
         robot=task.robot.name,
         seed=job.seed,
-        source=job.seed_file.name,
-        source_sha256=hashlib.sha256(job.seed_file.read_bytes()).hexdigest(),
-        settings=job.settings.model_dump(),
+        source=", ".join(path.name for path in job.seed_files),
+        source_sha256=", ".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in job.seed_files),
+        settings=job.settings.resolved(task.skills).model_dump(),
         contract=task.robot.contract,
         versions=current_versions(),
         created=date.today().isoformat(),
@@ -142,6 +145,7 @@ def generate(
             if hasattr(results, "close"):
                 results.close()
         writer.finalise()
+        summary.soundness = worst_soundness(writer.records)
     summary.complete = summary.attempted >= attempts if attempts is not None else summary.retained >= (episodes or 0)
     summary.wall_seconds = time.perf_counter() - began
     return summary

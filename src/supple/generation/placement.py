@@ -12,6 +12,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from supple.geometry import pose_error, pose_from_xyyaw, xyyaw_of
+from supple.kinematics.ik_batch import IkBatchSolver
 from supple.kinematics.whole_body_ik import IkSolution, WholeBodyIK
 from supple.sim.clearance import ClearanceChecker
 
@@ -23,12 +24,11 @@ Array = NDArray[np.float64]
 _CLEARANCE = 0.07
 # The margin is computed with the legs as they are; the walking policy shifts the pelvis back by 3 to 4 cm when the arms
 # reach forward (measured), so a centre of mass that far ahead of the soles still balances.
-_MIN_SUPPORT_MARGIN = -0.03
+_LEAST_MARGIN = -0.03
 # The path is followed at every eighth step; there a hand may come a little short.
 _STRIDE, _ITERATIONS = 8, 3
 _LATER_POSITION, _LATER_ORIENTATION = 0.025, 0.2
 _MAX_SPEED = 3.0
-_ARMS = ("left_arm", "right_arm")
 _BACK = (0.0, -0.03, 0.03, -0.06, -0.09, -0.12, -0.15, -0.18, -0.22)
 _SIDE = (0.0, 0.06, -0.06, 0.12, -0.12)
 _TURN = (0.0, 0.15, -0.15, 0.3, -0.3)
@@ -59,13 +59,17 @@ class PlacementPlanner:
     """Look for a place to stand, nearest to the demonstrated one first.
 
     Args:
-        ik: Inverse kinematics.
+        ik: Inverse kinematics that follows paths.
+        starts: Inverse kinematics that finds where they begin.
         clearance: Collision checks in the present scene.
+        rng: Random numbers for what the search starts from.
     """
 
-    def __init__(self, ik: WholeBodyIK, clearance: ClearanceChecker) -> None:
-        self._ik = ik
-        self._clearance = clearance
+    def __init__(
+        self, ik: WholeBodyIK, starts: IkBatchSolver, clearance: ClearanceChecker, rng: np.random.Generator
+    ) -> None:
+        self._ik, self._starts = ik, starts
+        self._clearance, self._rng = clearance, rng
         self.failures: list[str] = []
 
     def reach(
@@ -74,6 +78,7 @@ class PlacementPlanner:
         q: Array,
         paths: Mapping[str, Sequence[pin.SE3]],
         postures: Array,
+        motion: Sequence[pin.SE3] | None = None,
     ) -> IkSolution | None:
         """Return the configuration in which the skills begin from a given place, or None with the reason noted.
 
@@ -82,25 +87,33 @@ class PlacementPlanner:
             q: Joint positions to start from in [rad].
             paths: Hand targets over time, by effector; of equal length.
             postures: Joint positions of the demonstration over time, shape (steps, n).
+            motion: Where the base is over time, relative to the given place; it stays there without.
         """
         targets = {name: path[0] for name, path in paths.items()}
+        bases = None if motion is None else [T_world_base * T_stand_base for T_stand_base in motion]
+        if bases is not None:
+            q, T_world_base = q.copy(), bases[0]
+            q[:12] = postures[0][:12]
         posture = q.copy()
         posture[12:29] = postures[0][12:29]
-        # Move as little as possible: the waist only joins when the arms alone do not reach.
-        for free in (_ARMS, ("waist", *_ARMS)):
-            start = self._ik.solve(T_world_base, self._mixed(q, posture), targets, free, posture)
-            if start.converged:
-                break
-        if not start.converged:
-            self._miss(start.position_error, start.orientation_error, 0, len(postures))
+        # Neither legs nor base are freed: the walking policy, or the squat that was shown, has them.
+        found = self._starts.search(
+            T_world_base,
+            q,
+            targets,
+            self._rng,
+            solids=self._clearance.scene(),
+            posture=posture,
+            least_margin=_LEAST_MARGIN,
+        )
+        if not found.candidates:
+            self.failures.append(f"{found.shortfall} at step 0 of {len(postures)}")
             return None
-        if start.support_margin < _MIN_SUPPORT_MARGIN:
-            self.failures.append(f"centre of mass {-100 * start.support_margin:.1f} cm outside the feet")
-            return None
-        return start if self._can_follow(T_world_base, start.q, paths, postures) else None
+        start = found.candidates[0]
+        return start if self._can_follow(bases or [T_world_base], start.q, paths, postures) else None
 
     def _can_follow(
-        self, T_world_base: pin.SE3, q: Array, paths: Mapping[str, Sequence[pin.SE3]], postures: Array
+        self, bases: Sequence[pin.SE3], q: Array, paths: Mapping[str, Sequence[pin.SE3]], postures: Array
     ) -> bool:
         """Tell whether the hands can be tracked to the end, as the skill will, without running into joint limits."""
         steps = len(postures)
@@ -109,6 +122,7 @@ class PlacementPlanner:
         frames = [model.robot.effector(name).frame for name in paths]
         for i in (*range(_STRIDE, steps - 1, _STRIDE), steps - 1):
             targets = {name: path[min(i, len(path) - 1)] for name, path in paths.items()}
+            T_world_base = bases[min(i, len(bases) - 1)]
             posture[15:29] = postures[i][15:29]
             before = q
             for _ in range(_ITERATIONS):
@@ -131,13 +145,6 @@ class PlacementPlanner:
             f"at step {step} of {steps}"
         )
 
-    @staticmethod
-    def _mixed(q: Array, posture: Array) -> Array:
-        """Start from the demonstrated arms with the present waist and fingers."""
-        mixed = q.copy()
-        mixed[15:29] = posture[15:29]
-        return mixed
-
     def clear(self, T_world_base: pin.SE3, q: Array, margin: float = _CLEARANCE) -> bool:
         """Tell whether the robot stands clear of everything at a place, and a margin in [m] ahead of it."""
         for ahead in (0.0, margin):
@@ -158,6 +165,7 @@ class PlacementPlanner:
         limit: int,
         sides: Sequence[float] = (0.0,),
         accept: Callable[[pin.SE3], bool] | None = None,
+        motion: Sequence[pin.SE3] | None = None,
     ) -> Placement | None:
         """Return a place to stand, or None; :attr:`failures` then says what was wrong with each.
 
@@ -170,6 +178,7 @@ class PlacementPlanner:
             limit: Most places to try that are clear.
             sides: Angles in [rad] by which the place may be turned about where the hands work: from which sides.
             accept: Asked last whether a place will do, e.g. whether there is a way to it.
+            motion: Where the base is over time, relative to the place; it stays there without.
         """
         self.failures = []
         work = np.mean([pose.translation[:2] for path in paths.values() for pose in path], axis=0)
@@ -188,7 +197,7 @@ class PlacementPlanner:
             if tried == limit:
                 break
             tried += 1
-            start = self.reach(base, q, paths, postures)
+            start = self.reach(base, q, paths, postures, motion)
             if start is not None and (accept is None or accept(base)):
                 return Placement(base, start)
         return None

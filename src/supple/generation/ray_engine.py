@@ -38,7 +38,7 @@ def _ray() -> Any:
 @lru_cache(maxsize=1)
 def _worker(order: bytes) -> tuple[Job, AttemptRunner]:
     picklable_mappings()
-    job, image, versions = pickle.loads(order)
+    job, images, versions = pickle.loads(order)
     here = current_versions()
     if differences := [
         f"{name}: {here.get(name, 'missing')} on a worker, {versions.get(name, 'missing')} here"
@@ -46,11 +46,14 @@ def _worker(order: bytes) -> tuple[Job, AttemptRunner]:
         if here.get(name) != versions.get(name)
     ]:
         raise SceneError("the cluster would make another dataset than this machine: " + "; ".join(differences))
-    # The seed comes along, since other machines do not have the file.
+    # The seeds come along, since other machines do not have the files; their folders' names may be part of theirs.
     with tempfile.TemporaryDirectory() as folder:
-        seed_file = Path(folder) / job.seed_file.name
-        seed_file.write_bytes(image)
-        return job, replace(job, seed_file=seed_file).runner()
+        files = []
+        for i, (path, image) in enumerate(zip(job.seed_files, images, strict=True)):
+            files.append(Path(folder, str(i), path.parent.name, path.name))
+            files[-1].parent.mkdir(parents=True)
+            files[-1].write_bytes(image)
+        return job, replace(job, seed_file=files[0], further_seed_files=tuple(files[1:])).runner()
 
 
 def _attempt(order: bytes, index: int) -> bytes:
@@ -97,7 +100,7 @@ def attempts_on_ray(job: Job, indices: Iterable[int], workers: int, *, address: 
     An attempt whose worker or machine is lost is made again elsewhere, at its place in the order.
 
     Args:
-        job: What to make; its seed file is sent along.
+        job: What to make; its seed files are sent along.
         indices: Attempts to make; may be endless, it is read only a little ahead.
         workers: Most attempts under way at once; each takes one CPU of the cluster.
         address: The cluster, e.g. ``"10.0.0.1:6379"`` or ``"auto"``; one of this machine alone is started if absent.
@@ -117,7 +120,8 @@ def attempts_on_ray(job: Job, indices: Iterable[int], workers: int, *, address: 
     with _connected(ray, address, workers):
         # Ray would make lost attempts again by itself, but without telling how often.
         submit = ray.remote(num_cpus=1, max_retries=0)(_attempt).remote
-        order = ray.put(pickle.dumps((job, job.seed_file.read_bytes(), current_versions())))
+        images = [path.read_bytes() for path in job.seed_files]
+        order = ray.put(pickle.dumps((job, images, current_versions())))
         source = iter(indices)
         waiting: deque[int] = deque()
         running: dict[Any, int] = {}

@@ -22,6 +22,7 @@ from supple.report.charts import Point, histogram, interval_chart, rows_chart, s
 from supple.report.episode_timelines import CONTACT_FORCE, episode_timelines, pair_label
 from supple.report.page import render, video_source
 from supple.report.reasons import grouped_reasons
+from supple.report.soundness import soundness_rows
 from supple.report.statistics import quantile_bins, wilson_interval
 from supple.report.variables import PlanarPoses, planar_poses, variables
 from supple.report.video import Clip, EpisodeRenderer, write_grid_video
@@ -212,6 +213,7 @@ def _page(material: _Material, clips: list[Clip], strips: list[dict[str, Any]], 
         speed=_speed(records),
         origins=_origins(records),
         reasons=_reasons(records),
+        soundness=soundness_rows(records),
         scatters=_scatters(records, success, poses),
         **_successes(records, success, poses),
         times=_times(records, success),

@@ -11,6 +11,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from supple.kinematics.solids import Solids
+from supple.sim.collision_geometry import scene_solids
 from supple.sim.world import World
 
 __all__ = ["ClearanceChecker", "Overlap"]
@@ -44,6 +46,7 @@ class ClearanceChecker:
         self._robot = self._moving = world.robot_bodies()
         self._floor = world.model.geom("floor").id
         self._carried: dict[str, tuple[str, pin.SE3]] = {}
+        self._hands: dict[str, NDArray[np.bool_]] = {}
 
     def carry(self, links: Mapping[str, str]) -> None:
         """Let objects move with the robot from now on, as they lie in its hands in the present scene.
@@ -56,16 +59,24 @@ class ClearanceChecker:
             for name, link in links.items()
         }
         self._moving = self._robot.copy()
-        for name in links:
+        self._hands = {}
+        wrists = [self._world.robot.frame(effector.frame).link for effector in self._world.robot.effectors.values()]
+        for name, link in links.items():
             self._moving |= self._world.attached_to(name)
+            holding = [wrist for wrist in wrists if wrist == link or self._world.touching(wrist, name)]
+            self._hands[name] = np.any([self._world.attached_to(wrist) for wrist in holding], axis=0)
 
     def _in_hand(self, bodies: NDArray[np.int32]) -> bool:
-        """Tell whether of two bodies one is carried by the hand that the other belongs to."""
-        for name, (link, _) in self._carried.items():
-            carried, hand = self._world.attached_to(name), self._world.attached_to(link)
-            if (carried[bodies] & hand[bodies[::-1]]).any():
-                return True
-        return False
+        """Tell whether of two bodies one is carried by a hand, or two, that the other belongs to."""
+        return any(
+            bool((self._world.attached_to(name)[bodies] & hands[bodies[::-1]]).any())
+            for name, hands in self._hands.items()
+        )
+
+    def scene(self) -> Solids:
+        """Return everything that the robot could touch, where it stands now: all but the floor and what it carries."""
+        solids = scene_solids(self._world, list(self._carried)).solids
+        return Solids([solid for solid in solids if solid.body != "floor"])
 
     def _write(self, T_world_base: pin.SE3, q: NDArray[np.float64]) -> None:
         """Put robot and what it carries into a configuration."""
@@ -84,7 +95,7 @@ class ClearanceChecker:
     def overlaps(self, T_world_base: pin.SE3, q: NDArray[np.float64], tolerance: float = 0.002) -> list[Overlap]:
         """Return what the robot, or what it carries, would overlap by more than a tolerance in [m].
 
-        The floor does not count, nor does a carried object in the hand that carries it.
+        The floor does not count, nor does a carried object in the hands that hold it.
 
         Args:
             T_world_base: Base pose.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,8 @@ Array = NDArray[np.float64]
 _NEAR = 0.12
 # The base is at its height within so much in [m], slower than this in [m/s]; it must get there within this time in [s].
 _AT_HEIGHT, _STILL, _HEIGHT_TIME = 0.012, 0.02, 12.0
+# After so long in [s] a base that came to rest where the hands can work from may stay there.
+_PATIENCE = 2.5
 # Largest joint acceleration in [rad/s^2] of an approach that leads round something.
 _APPROACH_ACCELERATION = 4.0
 # How long the robot takes to stop in [s].
@@ -202,7 +205,7 @@ class TaskRunner:
             height = self._task.working_height if squat is None else float(squat.heights[0])
             if height is not None:
                 with self.staged("stand"):
-                    self._bring_base_to(height)
+                    self._bring_base_to(height, patience=math.inf if squat is not None else _PATIENCE)
                 if squat is not None or self.settings.replanning:
                     start = self.start_below(sources, squat)
             with self.staged("approach"):
@@ -480,14 +483,20 @@ class TaskRunner:
         """Return the base pose that the hands reckon with: in a squat it moves as it was shown."""
         return self._steady.step(self._base(), self._dt, self._expected)
 
-    def _bring_base_to(self, height: float | None) -> None:
-        """Go to a height of the base in [m], that of walking without, and wait until the base rests there."""
+    def _bring_base_to(self, height: float | None, patience: float = math.inf) -> None:
+        """Go to a height of the base in [m], that of walking without, and wait until the base rests there.
+
+        A base that rests elsewhere for ``patience`` in [s], e.g. since a hand hangs before a thigh, is left there.
+        """
         self._height, wanted = height, self._robot.standing_height if height is None else height
+        resting = 0.0
         for _ in range(round(_HEIGHT_TIME / self._dt)):
             self._host.tick(self.q, height=height)
             state = self._host.state
             off = float(state.T_world_base.translation[2]) - wanted
-            if abs(off) < _AT_HEIGHT and float(np.abs(state.base_linear_velocity).max()) < _STILL:
+            still = float(np.abs(state.base_linear_velocity).max()) < _STILL
+            resting = resting + self._dt if still else 0.0
+            if still and (abs(off) < _AT_HEIGHT or resting > patience):
                 self.q[self._legs] = state.q[self._legs]
                 return
         raise RejectionError(

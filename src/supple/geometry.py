@@ -122,5 +122,5 @@ def interpolate_pose(start: pin.SE3, end: pin.SE3, fraction: float) -> pin.SE3:
 
 def minimum_jerk(fraction: float) -> float:
     """Return the minimum-jerk position profile (Flash and Hogan 1985) at a fraction in [0, 1] of the duration."""
-    s = float(np.clip(fraction, 0.0, 1.0))
+    s = min(max(float(fraction), 0.0), 1.0)
     return s**3 * (10.0 - 15.0 * s + 6.0 * s * s)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from importlib.metadata import PackageNotFoundError, version
 
 from supple import __version__
@@ -14,6 +15,11 @@ _DECISIVE = ("mujoco", "numpy", "onnxruntime", "pin", "pin-pink", "daqp", "holos
 
 def current_versions() -> dict[str, str]:
     """Return the versions of Supple and of the installed packages that physics, control and kinematics rest on."""
+    return dict(_installed())
+
+
+@functools.cache
+def _installed() -> dict[str, str]:
     found = {"supple": __version__}
     for name in _DECISIVE:
         try:

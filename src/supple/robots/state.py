@@ -15,9 +15,17 @@ from supple.errors import StateError
 from supple.geometry import pose_from_quaternion
 from supple.robots.joints import JointTable
 
-__all__ = ["RobotCommand", "RobotState"]
+__all__ = ["RobotCommand", "RobotState", "all_finite"]
 
 Array = NDArray[np.float64]
+
+
+def all_finite(*rows: Array) -> bool:
+    """Tell whether all numbers of some arrays of one dimension are finite."""
+    # A sum of squares with a NaN or an infinity in it is never finite, and quicker than a look at each number.
+    if all(math.isfinite(row.dot(row)) for row in rows):
+        return True
+    return all(bool(np.isfinite(row).all()) for row in rows)
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class RobotState:
         """Whether every number of the state is finite."""
         joints = (self.q, self.v, self.effort)
         base = (self.base_position, self.base_quaternion, self.base_linear_velocity, self.base_angular_velocity)
-        return bool(np.isfinite(np.concatenate((*joints, *base, self.base_acceleration))).all())
+        return all_finite(*joints, *base, self.base_acceleration)
 
 
 @dataclass(frozen=True)
@@ -116,8 +124,7 @@ class RobotCommand:
             if getattr(self, key).shape != (len(joints),):
                 shape = getattr(self, key).shape
                 raise StateError(f"command from {self.source!r}: {key} has shape {shape}, expected ({len(joints)},)")
-        # A sum of squares with a NaN or an infinity in it is never finite, and quicker than a look at each number.
-        if all(math.isfinite(row.dot(row)) for row in (self.q, self.v, self.tau, self.kp, self.kd)):
+        if all_finite(self.q, self.v, self.tau, self.kp, self.kd):
             return
         finite = np.isfinite(np.stack([getattr(self, key) for key in keys])) | ~self.active
         for key, row in zip(keys, finite, strict=True):

@@ -97,7 +97,7 @@ class World:
         self._state_size = mujoco.mj_stateSize(self.model, _FULL)
         self._body_of = {self.model.body(i).name: i for i in range(self.model.nbody)}
         self._mask_of: dict[str, NDArray[np.bool_]] = {}
-        self._pair_mask_of: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        self._pair_masks_of: dict[tuple[tuple[str, str], ...], NDArray[np.bool_]] = {}
         self._compiled_inertia: dict[int, tuple[float, Array]] = {}
         # Taken once, as compiled: where fixed objects stand and what was drawn for materials is kept with each episode.
         self._hash = self._fingerprint()
@@ -305,13 +305,14 @@ class World:
             self._mask_of[root] = self._bodies_below(root)
         return self._mask_of[root]
 
-    def _pair_mask(self, first: str, second: str) -> NDArray[np.bool_]:
-        """Return a mask over all pairs of geoms: one of the first body, or below it, and one of the second."""
-        pair = (first, second)
-        if pair not in self._pair_mask_of:
-            a, b = (self._mask(name)[self.model.geom_bodyid] for name in pair)
-            self._pair_mask_of[pair] = np.logical_or(np.outer(a, b), np.outer(b, a))
-        return self._pair_mask_of[pair]
+    def _pair_masks(self, pairs: tuple[tuple[str, str], ...]) -> NDArray[np.bool_]:
+        """Return a mask over all pairs of geoms for each pair of bodies, each with what hangs on it."""
+        if pairs not in self._pair_masks_of:
+            bodies = self.model.geom_bodyid
+            sides = [(self._mask(first)[bodies], self._mask(second)[bodies]) for first, second in pairs]
+            masks = np.array([np.outer(a, b) | np.outer(b, a) for a, b in sides], dtype=bool)
+            self._pair_masks_of[pairs] = masks.reshape(len(pairs), self.model.ngeom, self.model.ngeom)
+        return self._pair_masks_of[pairs]
 
     def contact_forces(self, pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[float, float]]:
         """Return the summed normal and tangential contact force in [N] between pairs of bodies and what hangs on them.
@@ -320,32 +321,30 @@ class World:
             pairs: Names of bodies; the result is keyed ``"first/second"``.
         """
         wrench = np.zeros(6)
-        result = {}
-        contacts = self._bearing_contacts()
-        for first, second in pairs:
-            normal = tangential = 0.0
-            for i in np.flatnonzero(self._between(first, second, *contacts)).tolist():
-                mujoco.mj_contactForce(self.model, self.data, i, wrench)
-                along, *across = wrench[:3].tolist()
-                normal += along
-                tangential += math.hypot(*across)
-            result[f"{first}/{second}"] = (normal, tangential)
-        return result
+        pairs = tuple(pairs)
+        sums = [[0.0, 0.0] for _ in pairs]
+        for pair, contact in np.argwhere(self._between(pairs)).tolist():
+            mujoco.mj_contactForce(self.model, self.data, contact, wrench)
+            normal, *across = wrench[:3].tolist()
+            sums[pair][0] += normal
+            sums[pair][1] += math.hypot(*across)
+        return {
+            f"{first}/{second}": (normal, tangential)
+            for (first, second), (normal, tangential) in zip(pairs, sums, strict=True)
+        }
 
     def touching(self, first: str, second: str) -> bool:
         """Tell whether two bodies (and what hangs on them) are in contact."""
-        return bool(self._between(first, second, *self._bearing_contacts()).any())
+        return bool(self._between(((first, second),)).any())
 
-    def _bearing_contacts(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Return the two geoms of each contact, and which contacts can carry force."""
+    def _between(self, pairs: tuple[tuple[str, str], ...]) -> NDArray[np.bool_]:
+        """Return which contacts lie between two bodies, and what hangs on them, and can carry force.
+
+        Shape (pairs, contacts).
+        """
         contact = self.data.contact
-        return contact.geom, contact.efc_address >= 0
-
-    def _between(
-        self, first: str, second: str, geoms: NDArray[np.int32], bearing: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """Return which contacts lie between two bodies, and what hangs on them, and can carry force."""
-        return self._pair_mask(first, second)[geoms[:, 0], geoms[:, 1]] & bearing
+        geoms = contact.geom
+        return self._pair_masks(pairs)[:, geoms[:, 0], geoms[:, 1]] & (contact.efc_address >= 0)
 
     def carried_objects(self, names: Iterable[str]) -> dict[str, str]:
         """Return which of some free bodies the robot carries: touched by it and by nothing else.

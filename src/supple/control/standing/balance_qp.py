@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from supple.control.standing.references import BalanceReference
+from supple.control.standing.references import BalanceReference, HandReference
 from supple.control.standing.support import GRAVITY, LEAST_PRESSURE, SOLE_MIDDLE, Support, wrench_cone
 from supple.errors import StateError
 from supple.geometry import quaternion_of
@@ -32,10 +33,14 @@ _HEIGHT_WEIGHT, _HEIGHT_GAIN = 30.0, 60.0
 _ROTATION_WEIGHT, _PITCH_WEIGHT, _ROTATION_GAIN = 10.0, 1.0, 80.0
 _UPPER_WEIGHT, _UPPER_GAIN = 1.0, 60.0
 _LEG_WEIGHT, _LEG_DAMPING = 0.01, 2.0
-_HAND_WEIGHT, _HAND_TURN_WEIGHT, _HAND_GAIN, _LED_ARM_WEIGHT = 10.0, 2.0, 100.0, 0.005
+_HAND_WEIGHTS, _HAND_GAIN, _LED_ARM_WEIGHT = np.repeat([10.0, 2.0], 3), 100.0, 0.005
 _CONTACT_WEIGHT, _CONTACT_DAMPING = 1e3, 30.0
 _FORCE_WEIGHT = 1e-5
 _REGULARISATION = 1e-6
+# All but the contacts' are critical.
+_COM_DAMPING, _HEIGHT_DAMPING, _ROTATION_DAMPING, _UPPER_DAMPING, _HAND_DAMPING = (
+    2.0 * math.sqrt(gain) for gain in (_COM_GAIN, _HEIGHT_GAIN, _ROTATION_GAIN, _UPPER_GAIN, _HAND_GAIN)
+)
 
 # Within this time a joint must be able to come to rest before its limit, in [s].
 _LIMIT_HORIZON = 0.08
@@ -58,21 +63,6 @@ class Solution:
     acceleration: Array
     torque: Array
     wrenches: Array
-
-
-class _Costs:
-    """Rows of a weighted least-squares cost, collected into H and g."""
-
-    def __init__(self, size: int) -> None:
-        self.H = np.zeros((size, size))
-        self.g = np.zeros(size)
-        self.H[np.diag_indices(size)] = _REGULARISATION
-
-    def add(self, weight: float | Array, J: Array, wanted: Array) -> None:
-        """Add weight * |J a - wanted|^2 of the accelerations a."""
-        weighted, n = J.T * weight, J.shape[1]
-        self.H[:n, :n] += weighted @ J
-        self.g[:n] -= weighted @ wanted
 
 
 class BalanceQP:
@@ -121,28 +111,40 @@ class BalanceQP:
         self.upper = ~np.isin(self.table, joints.group(*LEG_GROUPS))
         self._wrist_of = {frame: model.getFrameId(frame) for frame in robot.wrench_frames}
         self.mass = float(sum(inertia.mass for inertia in model.inertias))
-        self._n, self._nv = len(self.table), model.nv
-        self._below = np.tril_indices(self._nv, -1)
+        self._nv = model.nv
+        self._rest = np.zeros(model.nv)
+        self._lower_half = np.tri(model.nv, k=-1, dtype=bool)
         self._build_constants(joints.effort[self.table])
 
     def _build_constants(self, effort: Array) -> None:
         """Build what is the same in every tick: unknowns are accelerations (nv), then a wrench for each foot."""
-        cone, size = wrench_cone(), self._nv + 12
+        nv = self._nv
+        cone, size = wrench_cone(), nv + 12
         rows = cone.shape[0]
-        self._cones = np.zeros((2 * rows, size))
-        self._cones[:rows, self._nv : self._nv + 6], self._cones[rows:, self._nv + 6 :] = cone, cone
+        # Rows of the dynamics, which change, and those of both wrenches' cones.
+        self._constraints = np.zeros((nv + 2 * rows, size))
+        self._constraints[nv : nv + rows, nv : nv + 6] = self._constraints[nv + rows :, nv + 6 :] = cone
         least = np.zeros(rows)
         least[0] = LEAST_PRESSURE
-        self._least, self._most = np.tile(least, 2), np.full(2 * rows, _UNBOUNDED)
-        self._free = np.full(12, _UNBOUNDED)
+        bounds = (np.full(nv, _BASE_ACCELERATION), np.full(12, _UNBOUNDED), np.zeros(nv))
+        self._high = np.concatenate([*bounds, np.full(2 * rows, _UNBOUNDED)])
+        self._low = np.concatenate([*(-bound for bound in bounds), least, least])
         # No motor drives the base: its six equations hold exactly.
-        self._torque = np.zeros(self._nv)
+        self._torque = np.zeros(nv)
         self._torque[self._iv] = _TORQUE_SHARE * effort
-        self._sense = np.zeros(size + self._nv + 2 * rows, dtype=np.int32)
+        self._sense = np.zeros(size + nv + 2 * rows, dtype=np.int32)
         self._sense[size : size + 6] = _EQUALITY
-        self._force_weight = _FORCE_WEIGHT * np.tile(_EVEN, 2)
-        self._even = np.zeros(12)
-        self._even[[2, 8]] = 0.5 * self.mass * GRAVITY
+
+        # Rows of the weighted least squares: centre of mass (2), height, rotation (3), and each foot (6).
+        self._rows = np.zeros((18, nv))
+        turn = [_ROTATION_WEIGHT, _PITCH_WEIGHT, _ROTATION_WEIGHT]
+        self._row_weight = np.r_[np.full(2, _COM_WEIGHT), _HEIGHT_WEIGHT, turn, np.full(12, _CONTACT_WEIGHT)]
+        force_weight = _FORCE_WEIGHT * np.tile(_EVEN, 2)
+        even = np.zeros(12)
+        even[[2, 8]] = 0.5 * self.mass * GRAVITY
+        self._hessian = np.diag(_REGULARISATION + np.r_[np.zeros(nv), force_weight])
+        self._gradient = np.r_[np.zeros(nv), -force_weight * even]
+        self._posture_weight = np.where(self.upper, _UPPER_WEIGHT, _LEG_WEIGHT)
 
     def update(self, state: RobotState) -> Support:
         """Compute everything that depends on the state, and return how the robot stands.
@@ -156,37 +158,37 @@ class BalanceQP:
         q, v = np.empty(model.nq), np.empty(self._nv)
         base = state.T_world_base
         q[:3], q[3:7] = base.translation, quaternion_of(base)
-        q[self._iq] = state.q[self.table]
+        q[self._iq] = self._q = state.q[self.table]
         v[:3], v[3:6] = base.rotation.T @ state.base_linear_velocity, state.base_angular_velocity
-        v[self._iv] = state.v[self.table]
-        self._q, self._v = state.q[self.table], state.v[self.table]
+        v[self._iv] = self._v = state.v[self.table]
         self._tangent = v
         pin.computeAllTerms(model, data, q, v)
-        pin.forwardKinematics(model, data, q, v, np.zeros(self._nv))
+        # What follows from joint accelerations of zero: by how much frames and the centre of mass accelerate anyway.
+        pin.forwardKinematics(model, data, q, v, self._rest)
         pin.updateFramePlacements(model, data)
-        pin.centerOfMass(model, data, q, v, np.zeros(self._nv))
+        pin.centerOfMass(model, data, q, v, self._rest)
+        self._J_base = pin.getFrameJacobian(model, data, self._base, pin.LOCAL_WORLD_ALIGNED)
+        self._base_velocity = self._J_base @ v
+        self._J_feet = [pin.getFrameJacobian(model, data, frame, pin.LOCAL) for frame in self._feet]
+        self._feet_velocity = [J @ v for J in self._J_feet]
         soles = [data.oMf[i] for i in self._soles]
-        middles = [sole.act(np.array([SOLE_MIDDLE, 0.0, 0.0])) for sole in soles]
-        x_axis = soles[0].rotation[:, 0] + soles[1].rotation[:, 0]
-        rotation = pin.rpy.rpyToMatrix(0.0, 0.0, float(np.arctan2(x_axis[1], x_axis[0])))
+        directions = [sole.rotation for sole in soles]
+        middles = [sole.translation + SOLE_MIDDLE * R[:, 0] for sole, R in zip(soles, directions, strict=True)]
+        x_axis = directions[0][:, 0] + directions[1][:, 0]
+        rotation = pin.rpy.rpyToMatrix(0.0, 0.0, math.atan2(x_axis[1], x_axis[0]))
         support = pin.SE3(rotation, 0.5 * (middles[0] + middles[1]))
-        J_base = pin.getFrameJacobian(model, data, self._base, pin.LOCAL_WORLD_ALIGNED)
-        feet = [np.linalg.norm((J @ v)[:3]) for J in map(self._foot_jacobian, self._feet)]
         self._support = Support(
             support,
             float(base.translation[2] - support.translation[2]),
-            float((J_base @ v)[2]),
+            float(self._base_velocity[2]),
             support.actInv(data.com[0])[:2],
             (rotation.T @ data.vcom[0])[:2],
             rotation.T @ base.rotation,
-            float(max(np.arccos(min(1.0, sole.rotation[2, 2])) for sole in soles)),
-            float(max(feet)),
-            float(abs(middles[0][2] - middles[1][2])),
+            max(math.acos(min(1.0, R[2, 2])) for R in directions),
+            max(math.sqrt(speed[:3].dot(speed[:3])) for speed in self._feet_velocity),
+            abs(float(middles[0][2] - middles[1][2])),
         )
         return self._support
-
-    def _foot_jacobian(self, frame: int) -> Array:
-        return pin.getFrameJacobian(self._model, self._data, frame, pin.LOCAL)
 
     def pose_of(self, name: str) -> pin.SE3:
         """Return the world pose of a link or frame in the last state."""
@@ -195,7 +197,7 @@ class BalanceQP:
     def to_world(self, frame: str, wrench: Array) -> Array:
         """Return a wrench (6,) about a frame's origin, given in the frame's axes, in world axes."""
         rotation = self._data.oMf[self._wrist_of[frame]].rotation
-        return np.r_[rotation @ wrench[:3], rotation @ wrench[3:]]
+        return (wrench.reshape(2, 3) @ rotation.T).ravel()
 
     def com_for(self, wrenches: Mapping[str, Array]) -> Array:
         """Return the centre of mass x, y in the support frame in [m] that keeps the pressure in the soles' middle.
@@ -203,14 +205,14 @@ class BalanceQP:
         Args:
             wrenches: Wrench of the surroundings on the robot by frame, about its origin, in world axes, shape (6,).
         """
-        moment = np.zeros(2)
+        about_x = about_y = 0.0
         support = self._support.T_world_support
         for frame, wrench in wrenches.items():
-            x, y, z = self._data.oMf[self._wrist_of[frame]].translation - support.translation
-            force_x, force_y, force_z = wrench[:3]
-            moment += y * force_z - z * force_y + wrench[3], z * force_x - x * force_z + wrench[4]
-        moment = support.rotation[:2, :2].T @ moment
-        return np.array([-moment[1], moment[0]]) / (self.mass * GRAVITY)
+            x, y, z = (self._data.oMf[self._wrist_of[frame]].translation - support.translation).tolist()
+            force_x, force_y, force_z, torque_x, torque_y, _ = wrench.tolist()
+            about_x += y * force_z - z * force_y + torque_x
+            about_y += z * force_x - x * force_z + torque_y
+        return np.array([-about_y, about_x]) @ support.rotation[:2, :2] / (self.mass * GRAVITY)
 
     def solve(self, reference: BalanceReference, wrenches: Mapping[str, Array]) -> Solution | None:
         """Return the best accelerations, torques and foot wrenches in the state of the last update.
@@ -223,84 +225,89 @@ class BalanceQP:
             The solution, or nothing when no wrench of the feet within their cones fits the dynamics.
         """
         model, data, nv = self._model, self._data, self._nv
-        J_feet = [self._foot_jacobian(i) for i in self._feet]
-        M = data.M.copy()
-        M[self._below] = M.T[self._below]
+        size = nv + 12
         bias = data.nle.copy()
         for name, wrench in wrenches.items():
-            bias -= pin.getFrameJacobian(model, data, self._wrist_of[name], pin.LOCAL_WORLD_ALIGNED).T @ wrench
-        costs = self._costs(reference, J_feet)
-        dynamics = np.hstack([M, -J_feet[0].T, -J_feet[1].T])
-        lower, upper = self._acceleration_bounds()
-        high = np.concatenate([upper, self._free, self._torque - bias, self._most])
-        low = np.concatenate([lower, -self._free, -self._torque - bias, self._least])
-        A = np.ascontiguousarray(np.vstack([dynamics, self._cones]))
-        x, _, flag, _ = daqp.solve(costs.H, costs.g, A, high, low, self._sense)
-        if flag < 1 or not np.all(np.isfinite(x)):
+            bias -= wrench @ pin.getFrameJacobian(model, data, self._wrist_of[name], pin.LOCAL_WORLD_ALIGNED)
+        dynamics = self._constraints[:nv]
+        dynamics[:, :nv] = data.M
+        # Pinocchio fills in the upper half.
+        np.copyto(dynamics[:, :nv], dynamics[:, :nv].T.copy(), where=self._lower_half)
+        np.negative(self._J_feet[0].T, out=dynamics[:, nv : nv + 6])
+        np.negative(self._J_feet[1].T, out=dynamics[:, nv + 6 :])
+        self._bound_accelerations()
+        self._high[size : size + nv], self._low[size : size + nv] = self._torque - bias, -self._torque - bias
+        hessian, gradient = self._costs(reference)
+        x, _, flag, _ = daqp.solve(hessian, gradient, self._constraints, self._high, self._low, self._sense)
+        if flag < 1 or not np.isfinite(x).all():
             return None
         torque = dynamics @ x + bias
         return Solution(x[self._iv], torque[self._iv], x[nv:].reshape(2, 6))
 
-    def _acceleration_bounds(self) -> tuple[Array, Array]:
+    def _bound_accelerations(self) -> None:
         lower, upper = self._lower.copy(), self._upper
         for pitch, roll in self._ankles:
             lower[pitch] += ANKLE_COUPLING * abs(self._q[roll])
-        horizon = _LIMIT_HORIZON
-        coasting = self._q + self._v * horizon
-        most = np.clip(2.0 * (upper - coasting) / horizon**2, -_ACCELERATION, _ACCELERATION)
-        least = np.clip(2.0 * (lower - coasting) / horizon**2, -_ACCELERATION, _ACCELERATION)
-        low, high = np.full(self._nv, -_BASE_ACCELERATION), np.full(self._nv, _BASE_ACCELERATION)
-        low[self._iv], high[self._iv] = np.minimum(least, most), most
-        return low, high
+        coasting, share = self._q + self._v * _LIMIT_HORIZON, 2.0 / _LIMIT_HORIZON**2
+        most = np.maximum(np.minimum(share * (upper - coasting), _ACCELERATION), -_ACCELERATION)
+        least = np.maximum(np.minimum(share * (lower - coasting), _ACCELERATION), -_ACCELERATION)
+        self._low[self._iv], self._high[self._iv] = np.minimum(least, most), most
 
-    def _costs(self, reference: BalanceReference, J_feet: list[Array]) -> _Costs:
-        model, data, v, nv = self._model, self._data, self._tangent, self._nv
+    def _costs(self, reference: BalanceReference) -> tuple[Array, Array]:
+        """Return H and g of the costs 0.5 x' H x + g' x that the references stand for."""
+        model, data, nv = self._model, self._data, self._nv
         support = self._support
         R = support.T_world_support.rotation
-        costs = _Costs(nv + 12)
+        rows, wanted = self._rows, np.empty(18)
 
-        k, d = _COM_GAIN, 2.0 * np.sqrt(_COM_GAIN)
         com, com_rate, com_acceleration = reference.com
-        wanted = com_acceleration + k * (com - support.com) + d * (com_rate - support.com_rate)
-        costs.add(_COM_WEIGHT, (R.T @ data.Jcom)[:2], wanted - (R.T @ data.acom[0])[:2])
+        rows[:2] = (R.T @ data.Jcom)[:2]
+        error = _COM_GAIN * (com - support.com) + _COM_DAMPING * (com_rate - support.com_rate)
+        wanted[:2] = com_acceleration + error - (R.T @ data.acom[0])[:2]
 
-        J = pin.getFrameJacobian(model, data, self._base, pin.LOCAL_WORLD_ALIGNED)
         drift = pin.getFrameClassicalAcceleration(model, data, self._base, pin.LOCAL_WORLD_ALIGNED).vector
         height, rate, acceleration = reference.height
-        k, d = _HEIGHT_GAIN, 2.0 * np.sqrt(_HEIGHT_GAIN)
-        lift = acceleration + k * (height - support.height) + d * (rate - support.height_rate)
-        costs.add(_HEIGHT_WEIGHT, J[2:3], np.array([lift - drift[2]]))
+        rows[2] = self._J_base[2]
+        lift = _HEIGHT_GAIN * (height - support.height) + _HEIGHT_DAMPING * (rate - support.height_rate)
+        wanted[2] = acceleration + lift - drift[2]
 
-        k, d = _ROTATION_GAIN, 2.0 * np.sqrt(_ROTATION_GAIN)
-        error = pin.log3(reference.base_rotation @ support.base_rotation.T)
-        turn = k * error - R.T @ (d * (J @ v)[3:] + drift[3:])
-        costs.add(np.array([_ROTATION_WEIGHT, _PITCH_WEIGHT, _ROTATION_WEIGHT]), R.T @ J[3:], turn)
+        tilt = pin.log3(reference.base_rotation @ support.base_rotation.T)
+        rows[3:6] = R.T @ self._J_base[3:]
+        turn = _ROTATION_DAMPING * self._base_velocity[3:] + drift[3:]
+        wanted[3:6] = _ROTATION_GAIN * tilt - R.T @ turn
 
-        weight = np.where(self.upper, _UPPER_WEIGHT, _LEG_WEIGHT)
-        led = _UPPER_GAIN * (reference.posture - self._q) - 2.0 * np.sqrt(_UPPER_GAIN) * self._v
-        posture = np.where(self.upper, led, -_LEG_DAMPING * self._v)
-        for name, hand in reference.hands.items():
-            weight[self.arm_of[name]] = _LED_ARM_WEIGHT
-            self._add_hand(costs, self._hands[name], hand.T_world_hand, hand.twist)
-        costs.H[self._iv, self._iv] += weight
-        costs.g[self._iv] -= weight * posture
-
-        for frame, J_foot in zip(self._feet, J_feet, strict=True):
+        for first, frame, J, velocity in zip((6, 12), self._feet, self._J_feet, self._feet_velocity, strict=True):
+            rows[first : first + 6] = J
             drift = pin.getFrameAcceleration(model, data, frame, pin.LOCAL).vector
-            costs.add(_CONTACT_WEIGHT, J_foot, -_CONTACT_DAMPING * (J_foot @ v) - drift)
-        forces = np.arange(nv, nv + 12)
-        costs.H[forces, forces] += self._force_weight
-        costs.g[nv:] -= self._force_weight * self._even
-        return costs
+            wanted[first : first + 6] = -_CONTACT_DAMPING * velocity - drift
 
-    def _add_hand(self, costs: _Costs, frame: int, target: pin.SE3, twist: Array) -> None:
+        weight = self._posture_weight
+        if reference.hands:
+            weight = weight.copy()
+            for name in reference.hands:
+                weight[self.arm_of[name]] = _LED_ARM_WEIGHT
+        led = _UPPER_GAIN * (reference.posture - self._q) - _UPPER_DAMPING * self._v
+        posture = np.where(self.upper, led, -_LEG_DAMPING * self._v)
+
+        H, g = self._hessian.copy(), self._gradient.copy()
+        weighted = rows.T * self._row_weight
+        H[:nv, :nv] += weighted @ rows
+        g[:nv] -= weighted @ wanted
+        H[self._iv, self._iv] += weight
+        g[self._iv] -= weight * posture
+        for name, hand in reference.hands.items():
+            J, wish = self._hand_rows(self._hands[name], hand)
+            weighted = J.T * _HAND_WEIGHTS
+            H[:nv, :nv] += weighted @ J
+            g[:nv] -= weighted @ wish
+        return H, g
+
+    def _hand_rows(self, frame: int, hand: HandReference) -> tuple[Array, Array]:
         J = pin.getFrameJacobian(self._model, self._data, frame, pin.LOCAL_WORLD_ALIGNED)
         drift = pin.getFrameClassicalAcceleration(self._model, self._data, frame, pin.LOCAL_WORLD_ALIGNED).vector
-        pose = self._data.oMf[frame]
+        pose, target = self._data.oMf[frame], hand.T_world_hand
         error = np.r_[target.translation - pose.translation, pin.log3(target.rotation @ pose.rotation.T)]
-        k, d = _HAND_GAIN, 2.0 * np.sqrt(_HAND_GAIN)
-        weight = np.repeat([_HAND_WEIGHT, _HAND_TURN_WEIGHT], 3)
-        costs.add(weight, J, k * error + d * (twist - J @ self._tangent) - drift)
+        return J, _HAND_GAIN * error + _HAND_DAMPING * (hand.twist - J @ self._tangent) - drift
 
 
 _SIDES = ("left", "right")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +43,7 @@ _LEAN_BELOW, _LEAN_SLOPE, _MOST_LEAN = 0.70, 1.875, 0.6
 _LOAD_TIME = 1.0
 _LOAD_CUTOFF = 10.0
 _MOST_LOAD = 60.0
+_NO_WRENCH = np.zeros(6)
 # A squat stops this far before a thigh meets a hand, in [m], and so much earlier for its speed, in [s].
 _THIGH_CLEARANCE, _THIGH_BRAKING = 0.015, 0.12
 
@@ -255,8 +258,9 @@ class StandingController:
         share = min(1.0, dt / _LOAD_TIME)
         for frame in self._wrists:
             force = self._qp.to_world(frame, measured.wrench[frame])
-            force[:3] *= min(1.0, _MOST_LOAD / max(float(np.linalg.norm(force[:3])), 1e-9))
-            before = self.loads.get(frame, np.zeros(6))
+            push = force[:3]
+            push *= min(1.0, _MOST_LOAD / max(math.sqrt(push.dot(push)), 1e-9))
+            before = self.loads.get(frame, _NO_WRENCH)
             self.loads[frame] = before + share * (force - before)
 
     def step(self, state: RobotState, dt: float) -> RobotCommand:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -85,7 +86,7 @@ class SmoothRotation:
 
 
 def _bounded(vector: Array, most: float) -> Array:
-    size = float(np.linalg.norm(vector))
+    size = math.sqrt(vector.dot(vector))
     return vector if size <= most else vector * (most / size)
 
 

@@ -17,15 +17,8 @@ from typer.testing import CliRunner
 from supple.cli.main import app
 from supple.contact.detection import ContactSettings
 from supple.contact.readings import PadLayout
-from supple.evaluation.contact import (
-    REQUIREMENTS,
-    ContactScore,
-    Detections,
-    EvaluationSettings,
-    Score,
-    detect,
-    score_recording,
-)
+from supple.evaluation.contact import Detections, EvaluationSettings, detect, score_recording
+from supple.evaluation.contact_scores import REQUIREMENTS, ContactScore, Score
 from supple.evaluation.touch_recording import Instant, TouchRecording, TrackerSettings, record_touch
 from supple.sim.tactile import TactileSettings
 from supple.tasks import task_named

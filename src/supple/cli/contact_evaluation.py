@@ -15,14 +15,8 @@ from rich.table import Table
 from supple.cli.output import console, guarded, print_json
 from supple.episodes import Dataset
 from supple.errors import DatasetError, SettingError
-from supple.evaluation.contact import (
-    EVERYTHING,
-    REQUIREMENTS,
-    ContactEvaluation,
-    ContactScore,
-    EvaluationSettings,
-    evaluate_contact,
-)
+from supple.evaluation.contact import EVERYTHING, ContactEvaluation, EvaluationSettings, evaluate_contact
+from supple.evaluation.contact_scores import REQUIREMENTS, ContactScore
 
 __all__ = ["contact_command"]
 

@@ -34,8 +34,8 @@ from supple.kinematics.solids import Solids
 from supple.kinematics.stance import Footing
 from supple.robots import g1
 from supple.robots.g1 import ARM_GROUPS, STANDING_WAIST_RANGE
+from supple.sim.assembly import wxyz
 from supple.sim.collision_geometry import robot_solids, scene_solids
-from supple.sim.g1_model import wxyz
 from supple.sim.world import World
 from supple.tasks import Environment, task_named
 

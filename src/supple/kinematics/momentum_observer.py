@@ -86,6 +86,9 @@ class MomentumObserver:
         error[:3], error[3:6] = _BASE_FORCE_ERROR, _BASE_TORQUE_ERROR
         error[self._kinematics.iv] = _TORQUE_ERROR * robot.joints.effort
         self._weight = 1.0 / error
+        if robot.fixed_base:
+            # What the base is bolted to holds it with forces that nobody measures: its equations tell nothing.
+            self._weight[:6] = 0.0
         expected = np.tile(np.r_[np.full(3, _FORCE_EXPECTED), np.full(3, _TORQUE_EXPECTED)], len(self.frames))
         self._prior = np.diag(expected**-2.0)
         self.reset()

@@ -32,7 +32,7 @@ from supple.nodes.topic_body import TopicBody
 from supple.replay.on_body import contract_verdict, replay_on_body
 from supple.replay.verdict import DivergenceWatch, Verdict
 from supple.robots import RobotState, robot_named
-from supple.sim.g1_model import PHYSICS_TIMESTEP
+from supple.sim.assembly import PHYSICS_TIMESTEP
 
 __all__ = ["EpisodePlayer", "load_episode", "main"]
 

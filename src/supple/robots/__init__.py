@@ -8,6 +8,7 @@ from supple.robots.body import Body, PerfectBody, ReadOnlyBody
 from supple.robots.contract import ActionContract, ActionKind, ActionTerm
 from supple.robots.g1 import g1
 from supple.robots.joints import Joint, JointTable
+from supple.robots.panda import panda
 from supple.robots.robot import Camera, Effector, Frame, Robot
 from supple.robots.state import RobotCommand, RobotState
 
@@ -32,7 +33,7 @@ __all__ = [
 
 def robot_named(name: str) -> Robot:
     """Return a robot by the name that is stored with data."""
-    makers = {"g1": g1}
+    makers = {"g1": g1, "panda": panda}
     if name not in makers:
         raise UnknownNameError("robot", name, makers)
     return makers[name]()

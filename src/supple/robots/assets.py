@@ -8,7 +8,7 @@ from pathlib import Path
 
 from supple.errors import AssetError
 
-__all__ = ["g1_meshes", "g1_mjcf", "g1_policy", "g1_urdf", "package_folder"]
+__all__ = ["g1_meshes", "g1_mjcf", "g1_policy", "g1_urdf", "package_folder", "panda_meshes", "panda_urdf"]
 
 
 def package_folder(package: str, wheel: str) -> Path:
@@ -45,8 +45,22 @@ def g1_policy(name: str = "ppo") -> Path:
     return _existing(folder / f"{name}_g1_29dof.onnx", "holosoma-inference")
 
 
+def _example_robot(name: str) -> Path:
+    """Return a file or folder of the wheel example-robot-data."""
+    prefix = package_folder("pinocchio", "pin").parents[3]
+    return _existing(prefix / "share/example-robot-data/robots" / name, "example-robot-data")
+
+
 def g1_urdf() -> Path:
     """Return the URDF of the G1 with 29 joints and two Dex3 hands (wheel example-robot-data, BSD-3)."""
-    prefix = package_folder("pinocchio", "pin").parents[3]
-    path = prefix / "share/example-robot-data/robots/g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf"
-    return _existing(path, "example-robot-data")
+    return _example_robot("g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf")
+
+
+def panda_urdf() -> Path:
+    """Return the URDF of the Panda with its gripper (wheel example-robot-data, Apache-2.0)."""
+    return _example_robot("panda_description/urdf/panda.urdf")
+
+
+def panda_meshes() -> Path:
+    """Return the folder of the Panda's collision meshes (wheel example-robot-data, Apache-2.0)."""
+    return _example_robot("panda_description/meshes/collision")

@@ -16,7 +16,7 @@ __all__ = ["Joint", "JointTable"]
 
 @dataclass(frozen=True)
 class Joint:
-    """One actuated revolute joint.
+    """One actuated joint; one that slides has [m] and [N] where one that turns has [rad] and [Nm].
 
     Attributes:
         name: Name in URDF, MJCF and ROS messages.

@@ -41,7 +41,7 @@ class Effector:
         frame: Name of its tool frame.
         arm: Joint group that moves it.
         fingers: Joint group of its fingers.
-        postures: Finger positions in [rad] in the order of the finger group, by posture name.
+        postures: Finger positions in [rad] ([m] where they slide) in the order of the finger group, by posture name.
     """
 
     name: str
@@ -79,8 +79,8 @@ class Robot:
     Attributes:
         name: Name stored with data.
         joints: The one joint table.
-        base_link: Link of the floating base.
-        standing_height: Height of the base above the sole when standing at rest, in [m].
+        base_link: Link of the base.
+        standing_height: Height of the base above the sole when standing at rest, in [m]; 0 for an arm.
         frames: Named frames by name.
         effectors: Hands by name.
         cameras: Cameras by name.
@@ -88,6 +88,7 @@ class Robot:
         urdf: Path of the kinematic model.
         pads: Tactile sensors by name.
         wrench_frames: Frames in which the external wrench on a link is told: of feet and wrists.
+        fixed_base: Whether the base is bolted down, as an arm's.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Robot:
     urdf: Path
     pads: Mapping[str, TactilePad] = field(default_factory=dict)
     wrench_frames: tuple[str, ...] = ()
+    fixed_base: bool = False
 
     def frame(self, name: str) -> Frame:
         """Return a named frame."""

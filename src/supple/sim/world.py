@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from supple.errors import SceneError, StateError, UnknownNameError
 from supple.geometry import quaternion_of
 from supple.robots import Robot, RobotCommand, RobotState
-from supple.sim.g1_model import wxyz
+from supple.sim.assembly import wxyz
 
 __all__ = ["Contact", "World"]
 
@@ -89,11 +89,12 @@ class World:
         self._iv = np.array([self.model.joint(name).dofadr[0] for name in names])
         self._iu = np.array([self.model.actuator(name).id for name in names])
         self._base = self.model.body(robot.base_link).id
-        joint = self.model.body_jntadr[self._base]
-        self._base_q = int(self.model.jnt_qposadr[joint])
-        self._base_v = int(self.model.jnt_dofadr[joint])
-        accelerometer = self.model.sensor("base_accel")
-        self._accelerometer = slice(int(accelerometer.adr[0]), int(accelerometer.adr[0]) + 3)
+        if not robot.fixed_base:
+            joint = self.model.body_jntadr[self._base]
+            self._base_q = int(self.model.jnt_qposadr[joint])
+            self._base_v = int(self.model.jnt_dofadr[joint])
+            accelerometer = int(self.model.sensor("base_accel").adr[0])
+            self._accelerometer = slice(accelerometer, accelerometer + 3)
         self._state_size = mujoco.mj_stateSize(self.model, _FULL)
         self._body_of = {self.model.body(i).name: i for i in range(self.model.nbody)}
         self._mask_of: dict[str, NDArray[np.bool_]] = {}
@@ -208,14 +209,21 @@ class World:
     def place_robot(self, T_world_base: pin.SE3, q: Array) -> None:
         """Put the robot at a base pose with joint positions (n,) in table order, at rest."""
         self.write_robot(self.data, T_world_base, q)
-        data = self.data
-        data.qvel[self._base_v : self._base_v + 6] = 0.0
-        data.qvel[self._iv] = 0.0
+        if not self.robot.fixed_base:
+            self.data.qvel[self._base_v : self._base_v + 6] = 0.0
+        self.data.qvel[self._iv] = 0.0
 
     def write_robot(self, data: mujoco.MjData, T_world_base: pin.SE3, q: Array) -> None:
-        """Write base pose and joint positions (n,) into the positions of any data of this model."""
-        data.qpos[self._base_q : self._base_q + 3] = T_world_base.translation
-        data.qpos[self._base_q + 3 : self._base_q + 7] = wxyz(quaternion_of(T_world_base))
+        """Write base pose and joint positions (n,) into the positions of any data of this model.
+
+        A base that is bolted down is moved in the model itself.
+        """
+        quaternion = wxyz(quaternion_of(T_world_base))
+        if self.robot.fixed_base:
+            self.model.body_pos[self._base], self.model.body_quat[self._base] = T_world_base.translation, quaternion
+        else:
+            data.qpos[self._base_q : self._base_q + 3] = T_world_base.translation
+            data.qpos[self._base_q + 3 : self._base_q + 7] = quaternion
         data.qpos[self._iq] = q
 
     def robot_bodies(self) -> NDArray[np.bool_]:
@@ -229,17 +237,22 @@ class World:
     def robot_state(self) -> RobotState:
         """Return the robot's state as its sensors and a perfect odometry would give it."""
         data = self.data
-        base_q, base_v = self._base_q, self._base_v
+        if self.robot.fixed_base:
+            pose, twist = np.concatenate([data.xpos[self._base], data.xquat[self._base]]), np.zeros(6)
+            acceleration = -self.model.opt.gravity @ data.xmat[self._base].reshape(3, 3)
+        else:
+            pose, twist = data.qpos[self._base_q : self._base_q + 7], data.qvel[self._base_v : self._base_v + 6]
+            acceleration = data.sensordata[self._accelerometer].copy()
         return RobotState(
             stamp_ns=self.time_ns,
             q=data.qpos[self._iq],
             v=data.qvel[self._iv],
             effort=data.actuator_force[self._iu],
-            base_position=data.qpos[base_q : base_q + 3].copy(),
-            base_quaternion=data.qpos[base_q + 3 : base_q + 7][[1, 2, 3, 0]],
-            base_linear_velocity=data.qvel[base_v : base_v + 3].copy(),
-            base_angular_velocity=data.qvel[base_v + 3 : base_v + 6].copy(),
-            base_acceleration=data.sensordata[self._accelerometer].copy(),
+            base_position=pose[:3].copy(),
+            base_quaternion=pose[[4, 5, 6, 3]],
+            base_linear_velocity=twist[:3].copy(),
+            base_angular_velocity=twist[3:].copy(),
+            base_acceleration=acceleration,
         )
 
     def _servo(self, q: Array, v: Array, tau: Array, kp: Array, kd: Array) -> None:

@@ -8,11 +8,10 @@ import pinocchio as pin
 import pytest
 
 from supple.control.manipulation import Manipulation, MotionOutcome
-from supple.control.reach import UnreachableError, plan_reach
+from supple.control.reach import ReachPlanner, UnreachableError
 from supple.control.trajectory import JointTrajectory, Tolerances
 from supple.errors import StateError
 from supple.geometry import pose_error, pose_from_xyyaw
-from supple.kinematics.whole_body_ik import WholeBodyIK
 from supple.robots import PerfectBody, g1
 from supple.tasks import task_named
 
@@ -116,13 +115,13 @@ BASE = pose_from_xyyaw(0.3, -0.2, 0.4, ROBOT.standing_height)
 
 
 @pytest.fixture(scope="module")
-def ik() -> WholeBodyIK:
-    return WholeBodyIK(ROBOT)
+def planner() -> ReachPlanner:
+    return ReachPlanner(ROBOT)
 
 
-def poses_of(ik: WholeBodyIK, q: np.ndarray) -> dict[str, pin.SE3]:
+def poses_of(planner: ReachPlanner, q: np.ndarray) -> dict[str, pin.SE3]:
     frames = {name: effector.frame for name, effector in ROBOT.effectors.items()}
-    found = ik.kinematics.frame_poses(ik.kinematics.configuration(BASE, q), *frames.values())
+    found = planner.kinematics.frame_poses(planner.kinematics.configuration(BASE, q), *frames.values())
     return dict(zip(frames, found, strict=True))
 
 
@@ -130,39 +129,42 @@ def moved(pose: pin.SE3, *offset: float) -> pin.SE3:
     return pin.SE3(pose.rotation, pose.translation + BASE.rotation @ np.array(offset))
 
 
-def test_hands_go_along_straight_lines_and_arrive_together(ik):
+def test_hands_go_along_straight_lines_and_arrive_together(planner):
     q = task_named("box_lift").start_posture()
-    start = poses_of(ik, q)
+    start = poses_of(planner, q)
     targets = {name: moved(pose, 0.06, 0.0, 0.12) for name, pose in start.items()}
-    plan = plan_reach(ik, BASE, q, targets, duration=1.5)
+    plan = planner.plan(BASE, q, targets, duration=1.5)
     assert plan.duration == 1.5
     columns = ROBOT.joints.indices(plan.names)
     for time in np.linspace(0.0, 1.5, 31):
         posture = q.copy()
         posture[columns] = plan.sample(time)[0]
-        for name, pose in poses_of(ik, posture).items():
+        for name, pose in poses_of(planner, posture).items():
             way = targets[name].translation - start[name].translation
             gone = pose.translation - start[name].translation
             aside = gone - way * (gone @ way) / (way @ way)
             assert np.linalg.norm(aside) < 0.01
-    for name, pose in poses_of(ik, posture).items():
+    for name, pose in poses_of(planner, posture).items():
         distance, angle = pose_error(pose, targets[name])
         assert distance < 0.005
         assert angle < 0.05
 
 
-def test_without_a_duration_it_is_as_fast_as_the_limit(ik):
+def test_without_a_duration_it_is_as_fast_as_the_limit(planner):
     q = task_named("box_lift").start_posture()
-    targets = {"left_hand": moved(poses_of(ik, q)["left_hand"], 0.0, 0.0, 0.15)}
-    plan = plan_reach(ik, BASE, q, targets, speed_limit=1.0)
+    targets = {"left_hand": moved(poses_of(planner, q)["left_hand"], 0.0, 0.0, 0.15)}
+    plan = planner.plan(BASE, q, targets, speed_limit=1.0)
     speeds = [np.abs(plan.sample(time)[1]).max() for time in np.linspace(0.0, plan.duration, 200)]
     assert 0.8 < max(speeds) < 1.1
     with pytest.raises(StateError, match=r"too short for 1\.0 rad/s; at least"):
-        plan_reach(ik, BASE, q, targets, duration=0.5 * plan.duration, speed_limit=1.0)
+        planner.plan(BASE, q, targets, duration=0.5 * plan.duration, speed_limit=1.0)
 
 
-def test_what_is_out_of_reach_is_said_with_how_far(ik):
+def test_what_is_out_of_reach_is_said_with_how_far(planner):
     q = task_named("box_lift").start_posture()
-    targets = {"right_hand": moved(poses_of(ik, q)["right_hand"], 1.5, 0.0, 0.0)}
-    with pytest.raises(UnreachableError, match=r"right_hand: no configuration \d+ % of the way; best is \d+ mm"):
-        plan_reach(ik, BASE, q, targets)
+    targets = {"right_hand": moved(poses_of(planner, q)["right_hand"], 1.5, 0.0, 0.0)}
+    with pytest.raises(
+        UnreachableError,
+        match=r"right_hand: no configuration \d+ % of the way: right_hand ends [0-9.]+ cm beyond its tolerance",
+    ):
+        planner.plan(BASE, q, targets)

@@ -13,8 +13,9 @@ from supple.generation import GenerationSettings, Job
 from supple.generation.placement import PlacementPlanner
 from supple.kinematics.collision import CollisionModel
 from supple.kinematics.collision_spheres import link_spheres
+from supple.kinematics.hand_tracking import HandTracking
 from supple.kinematics.ik_batch import IkBatchSolver
-from supple.kinematics.whole_body_ik import WholeBodyIK
+from supple.kinematics.model import KinematicModel
 from supple.sim.clearance import ClearanceChecker
 from supple.sim.collision_geometry import robot_solids
 
@@ -74,6 +75,8 @@ def placement_planner():
     def planner(environment):
         robot, world = environment.task.robot, environment.world
         starts = IkBatchSolver(robot, CollisionModel(robot, link_spheres(robot_solids(world))))
-        return PlacementPlanner(WholeBodyIK(robot), starts, ClearanceChecker(world), np.random.default_rng(0))
+        return PlacementPlanner(
+            HandTracking(robot), starts, KinematicModel(robot), ClearanceChecker(world), np.random.default_rng(0)
+        )
 
     return planner

@@ -31,7 +31,6 @@ def test_the_demonstrated_place_serves_the_demonstrated_scene(scene):
     found = planner.find(nominal, task.robot.standing_height, task.start_posture(), paths, postures, 60)
     assert found is not None
     assert np.linalg.norm((found.T_world_base.translation - nominal.translation)[:2]) < 0.1
-    assert found.start.converged
 
 
 def test_standing_in_the_table_is_refused_and_names_what_overlaps(scene):

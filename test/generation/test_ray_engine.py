@@ -6,6 +6,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -46,9 +48,18 @@ def cluster(tmp_path_factory):
     cluster.add_node(**node)
     ray.init(address=cluster.address, _node_ip_address="127.0.0.2", log_to_driver=False, logging_level="ERROR")
     cluster.wait_for_nodes()
+    cluster.node = node
     yield cluster
     ray.shutdown()
     cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def made_here(job, tmp_path_factory):
+    """The same dataset, made in this process."""
+    folder = tmp_path_factory.mktemp("here") / "data"
+    generate(job, folder, attempts=ATTEMPTS)
+    return folder
 
 
 def busy_workers(cluster):
@@ -88,7 +99,7 @@ def assert_same(folder, other):
 
 
 @needs_ray
-def test_two_nodes_make_the_same_bytes_though_a_worker_is_killed(job, cluster, tmp_path):
+def test_two_nodes_make_the_same_bytes_though_a_worker_is_killed(job, cluster, made_here, tmp_path):
     made = []
 
     def watch(record, _):
@@ -97,9 +108,67 @@ def test_two_nodes_make_the_same_bytes_though_a_worker_is_killed(job, cluster, t
             kill_one(cluster)
 
     generate(job, tmp_path / "ray", attempts=ATTEMPTS, workers=2, engine=attempts_on_ray, on_attempt=watch)
-    generate(job, tmp_path / "here", attempts=ATTEMPTS)
     assert made == list(range(ATTEMPTS))
-    assert_same(tmp_path / "ray", tmp_path / "here")
+    assert_same(tmp_path / "ray", made_here)
+
+
+@needs_ray
+def test_a_machine_that_is_lost_is_replaced_by_what_is_left(job, cluster, made_here, tmp_path):
+    """Both are at an attempt when one of them goes down, with its worker and its store of results."""
+    made = []
+
+    def watch(record, _):
+        made.append(record.attempt)
+        if len(made) == 1:
+            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+
+    try:
+        generate(job, tmp_path / "ray", attempts=ATTEMPTS, workers=2, engine=attempts_on_ray, on_attempt=watch)
+    finally:
+        cluster.add_node(**cluster.node)
+        cluster.wait_for_nodes()
+    assert made == list(range(ATTEMPTS))
+    assert_same(tmp_path / "ray", made_here)
+
+
+def command_at(address, folder):
+    options = ["--attempts", str(ATTEMPTS), "--workers", "2", "--engine", "ray", "--address", address]
+    command = [sys.executable, "-c", "from supple.cli.main import app; app()", "generate", "box_lift"]
+    return [*command, "--distribution", "D1", "--keep-rejected", *options, "--out", str(folder)]
+
+
+@needs_ray
+def test_a_running_cluster_is_joined_interrupted_and_joined_again(cluster, made_here, tmp_path):
+    folder = tmp_path / "ray"
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command_at(cluster.address, folder), stdout=log, stderr=subprocess.STDOUT)
+        try:
+            end = time.monotonic() + 120
+            while not busy_workers(cluster):
+                assert time.monotonic() < end, (tmp_path / "log").read_text()
+                assert process.poll() is None, (tmp_path / "log").read_text()
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+    said = " ".join((tmp_path / "log").read_text().split())
+    assert "interrupted; what was made is safe" in said
+    assert "Traceback" not in said
+    again = subprocess.run(
+        command_at(cluster.address, folder), capture_output=True, text=True, timeout=180, check=False
+    )
+    assert again.returncode == 0, again.stderr
+    assert_same(folder, made_here)
+
+
+@needs_ray
+def test_an_address_where_nobody_listens_is_refused_at_once(tmp_path):
+    command = command_at("127.0.0.1:9", tmp_path / "data")
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0
+    assert "no Ray cluster at 127.0.0.1:9" in " ".join(ended.stderr.split())
+    assert "Traceback" not in ended.stderr
 
 
 @needs_ray

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pinocchio as pin
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from supple.control.trajectory import JointTrajectory
 from supple.errors import StateError, SuppleError
 from supple.geometry import interpolate_pose, minimum_jerk, pose_error
-from supple.kinematics.whole_body_ik import IkSolution, WholeBodyIK
+from supple.kinematics.ik_batch import IkBatch, IkBatchSolver
+from supple.kinematics.model import KinematicModel
+from supple.robots import Robot
 from supple.robots.g1 import ARM_GROUPS
 
-__all__ = ["UnreachableError", "plan_reach"]
+__all__ = ["ReachPlanner", "UnreachableError"]
 
 Array = NDArray[np.float64]
 
@@ -27,90 +29,103 @@ _FEWEST, _MOST = 4, 24
 _SHORTEST = 0.1
 # On the way a hand may leave the straight line by this much in [m] and [rad], where the arm asks for it.
 _WAY_POSITION, _WAY_ORIENTATION = 0.03, 0.3
+# What is tried first, in [m] and [rad], whatever is accepted.
+_EXACT = (2e-3, 0.02)
 
 
 class UnreachableError(SuppleError, ValueError):
     """No configuration within limits brings the hands to their targets."""
 
 
-def plan_reach(
-    ik: WholeBodyIK,
-    T_world_base: pin.SE3,
-    q: Array,
-    targets: Mapping[str, pin.SE3],
-    duration: float = 0.0,
-    speed_limit: float = 2.0,
-    position_tolerance: float = 5e-3,
-    orientation_tolerance: float = 0.05,
-) -> JointTrajectory:
-    """Return a joint trajectory that moves hands along straight lines, all arriving together.
+class ReachPlanner:
+    """Plan joint trajectories that move hands along straight lines, all arriving together.
 
-    The arms alone move if they can; the waist helps where they cannot.
+    The arms alone move if they can; the waist helps where they cannot. Legs and base stay as they are, and the centre
+    of mass over the feet.
 
     Args:
-        ik: Inverse kinematics of the robot.
-        T_world_base: Where the base stands.
-        q: Joint positions at the start in [rad], shape (n,).
-        targets: World pose wanted of each effector's frame, by effector name.
-        duration: Time to take in [s]; 0 takes as long as the speed limit asks for.
-        speed_limit: Largest joint speed in [rad/s].
-        position_tolerance: Accepted distance of the planned end to its target in [m].
-        orientation_tolerance: Accepted angle in [rad].
+        robot: The robot.
 
-    Raises:
-        UnreachableError: Some point of the way has no configuration; says which and how far off.
-        StateError: The duration is too short for the speed limit.
+    Attributes:
+        kinematics: Where its hands are.
     """
-    robot = ik.robot
-    start = _effector_poses(ik, T_world_base, q, targets)
-    fractions = [minimum_jerk(s) for s in np.linspace(0.0, 1.0, _count(start, targets) + 1)]
-    ways = [{name: interpolate_pose(start[name], targets[name], s) for name in targets} for s in fractions]
-    for free in (ARM_GROUPS, ("waist", *ARM_GROUPS)):
-        postures, failure = _solve(ik, T_world_base, q, ways, free, (position_tolerance, orientation_tolerance))
-        if failure is None:
-            break
-    else:
-        raise UnreachableError(failure)
-    moving = robot.joints.group("waist", *ARM_GROUPS)
-    positions = np.array(postures)[:, moving]
-    return _timed(tuple(robot.joints.names[i] for i in moving), positions, duration, speed_limit)
 
+    def __init__(self, robot: Robot) -> None:
+        self.kinematics = KinematicModel(robot)
+        self._robot, self._ik = robot, IkBatchSolver(robot)
 
-def _effector_poses(
-    ik: WholeBodyIK, T_world_base: pin.SE3, q: Array, names: Mapping[str, pin.SE3]
-) -> dict[str, pin.SE3]:
-    frames = [ik.robot.effector(name).frame for name in names]
-    poses = ik.kinematics.frame_poses(ik.kinematics.configuration(T_world_base, q), *frames)
-    return dict(zip(names, poses, strict=True))
+    def plan(
+        self,
+        T_world_base: pin.SE3,
+        q: Array,
+        targets: Mapping[str, pin.SE3],
+        duration: float = 0.0,
+        speed_limit: float = 2.0,
+        position_tolerance: float = 5e-3,
+        orientation_tolerance: float = 0.05,
+    ) -> JointTrajectory:
+        """Return a joint trajectory to the targets.
+
+        Args:
+            T_world_base: Where the base stands.
+            q: Joint positions at the start in [rad], shape (n,).
+            targets: World pose wanted of each effector's frame, by effector name.
+            duration: Time to take in [s]; 0 takes as long as the speed limit asks for.
+            speed_limit: Largest joint speed in [rad/s].
+            position_tolerance: Accepted distance of the planned end to its target in [m].
+            orientation_tolerance: Accepted angle in [rad].
+
+        Raises:
+            UnreachableError: Some point of the way has no configuration; says which, what fails and by how much.
+            StateError: The duration is too short for the speed limit.
+        """
+        start = self._effector_poses(T_world_base, q, targets)
+        last = _count(start, targets)
+        postures = [q]
+        for i in range(1, last + 1):
+            share = minimum_jerk(i / last)
+            way = {name: interpolate_pose(start[name], target, share) for name, target in targets.items()}
+            accepted = (position_tolerance, orientation_tolerance)
+            if i < last:
+                accepted = max(accepted[0], _WAY_POSITION), max(accepted[1], _WAY_ORIENTATION)
+            found = self._search(T_world_base, postures[-1], way, accepted)
+            if not found.candidates:
+                where = f"{', '.join(targets)}: no configuration {100 * i // last} % of the way"
+                raise UnreachableError(f"{where}: {found.shortfall}")
+            postures.append(found.candidates[0].q)
+        moving = self._robot.joints.group("waist", *ARM_GROUPS)
+        names = tuple(self._robot.joints.names[i] for i in moving)
+        return _timed(names, np.array(postures)[:, moving], duration, speed_limit)
+
+    def _search(
+        self, T_world_base: pin.SE3, q: Array, targets: Mapping[str, pin.SE3], accepted: tuple[float, float]
+    ) -> IkBatch:
+        """Look for a configuration near the one before: exact if there is one, else as near as is accepted."""
+        exact = min(_EXACT[0], accepted[0]), min(_EXACT[1], accepted[1])
+        for position, orientation in (exact, accepted):
+            found = self._ik.search(
+                T_world_base,
+                q,
+                targets,
+                np.random.default_rng(0),
+                seeds=1,
+                position_tolerance=position,
+                orientation_tolerance=orientation,
+            )
+            if found.candidates:
+                break
+        return found
+
+    def _effector_poses(self, T_world_base: pin.SE3, q: Array, names: Iterable[str]) -> dict[str, pin.SE3]:
+        frames = {name: self._robot.effector(name).frame for name in names}
+        poses = self.kinematics.frame_poses(self.kinematics.configuration(T_world_base, q), *frames.values())
+        return dict(zip(frames, poses, strict=True))
 
 
 def _count(start: Mapping[str, pin.SE3], targets: Mapping[str, pin.SE3]) -> int:
     ways = [pose_error(start[name], target) for name, target in targets.items()]
     wanted = max(max(distance / _STRIDE, angle / _TURN) for distance, angle in ways)
     return int(np.clip(np.ceil(wanted), _FEWEST, _MOST))
-
-
-def _solve(
-    ik: WholeBodyIK,
-    T_world_base: pin.SE3,
-    q: Array,
-    ways: list[dict[str, pin.SE3]],
-    free: tuple[str, ...],
-    end_tolerances: tuple[float, float],
-) -> tuple[list[Array], str | None]:
-    postures, last = [q], len(ways) - 1
-    for i, way in enumerate(ways[1:], start=1):
-        solution: IkSolution = ik.solve(T_world_base, postures[-1], way, free, posture=q)
-        position, orientation = end_tolerances
-        if i < last:
-            position, orientation = max(position, _WAY_POSITION), max(orientation, _WAY_ORIENTATION)
-        if solution.position_error > position or solution.orientation_error > orientation:
-            return postures, (
-                f"{', '.join(way)}: no configuration {100 * i // last} % of the way; best is "
-                f"{1e3 * solution.position_error:.0f} mm and {solution.orientation_error:.2f} rad off"
-            )
-        postures.append(solution.q)
-    return postures, None
 
 
 def _timed(names: tuple[str, ...], positions: Array, duration: float, speed_limit: float) -> JointTrajectory:

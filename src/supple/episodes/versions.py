@@ -10,7 +10,7 @@ from supple import __version__
 
 __all__ = ["current_versions"]
 
-_DECISIVE = ("mujoco", "numpy", "onnxruntime", "pin", "pin-pink", "daqp", "holosoma", "holosoma-inference")
+_DECISIVE = ("mujoco", "numpy", "onnxruntime", "pin", "daqp", "holosoma", "holosoma-inference")
 
 
 def current_versions() -> dict[str, str]:

@@ -12,8 +12,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from supple.geometry import pose_error, pose_from_xyyaw, xyyaw_of
-from supple.kinematics.ik_batch import IkBatchSolver
-from supple.kinematics.whole_body_ik import IkSolution, WholeBodyIK
+from supple.kinematics.hand_tracking import HandTracking
+from supple.kinematics.ik_batch import IkBatchSolver, IkSolution
+from supple.kinematics.model import KinematicModel
 from supple.sim.clearance import ClearanceChecker
 
 __all__ = ["Placement", "PlacementPlanner"]
@@ -59,16 +60,22 @@ class PlacementPlanner:
     """Look for a place to stand, nearest to the demonstrated one first.
 
     Args:
-        ik: Inverse kinematics that follows paths.
+        tracking: Inverse kinematics that follows paths.
         starts: Inverse kinematics that finds where they begin.
+        kinematics: Where hands are.
         clearance: Collision checks in the present scene.
         rng: Random numbers for what the search starts from.
     """
 
     def __init__(
-        self, ik: WholeBodyIK, starts: IkBatchSolver, clearance: ClearanceChecker, rng: np.random.Generator
+        self,
+        tracking: HandTracking,
+        starts: IkBatchSolver,
+        kinematics: KinematicModel,
+        clearance: ClearanceChecker,
+        rng: np.random.Generator,
     ) -> None:
-        self._ik, self._starts = ik, starts
+        self._tracking, self._starts, self._kinematics = tracking, starts, kinematics
         self._clearance, self._rng = clearance, rng
         self.failures: list[str] = []
 
@@ -118,7 +125,7 @@ class PlacementPlanner:
         """Tell whether the hands can be tracked to the end, as the skill will, without running into joint limits."""
         steps = len(postures)
         posture = q.copy()
-        model = self._ik.kinematics
+        model = self._kinematics
         frames = [model.robot.effector(name).frame for name in paths]
         for i in (*range(_STRIDE, steps - 1, _STRIDE), steps - 1):
             targets = {name: path[min(i, len(path) - 1)] for name, path in paths.items()}
@@ -126,7 +133,7 @@ class PlacementPlanner:
             posture[15:29] = postures[i][15:29]
             before = q
             for _ in range(_ITERATIONS):
-                q = self._ik.track(T_world_base, q, targets, posture=posture)
+                q = self._tracking.step(T_world_base, q, targets, posture)
             speed = float(np.abs(q - before).max()) / (_STRIDE * model.robot.contract.control_interval)
             if speed > _MAX_SPEED:
                 self.failures.append(f"an arm would have to move at {speed:.1f} rad/s at step {i} of {steps}")

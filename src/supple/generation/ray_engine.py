@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import socket
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,7 @@ __all__ = ["attempts_on_ray"]
 
 _OBJECT_STORE = 200_000_000
 _AHEAD = 4
+_ANSWER_TIMEOUT = 5.0
 
 
 def _ray() -> Any:
@@ -61,6 +63,21 @@ def _attempt(order: bytes, index: int) -> bytes:
     return pickle.dumps(job.run(runner, index))
 
 
+def _require_answer(address: str) -> None:
+    """Refuse an address at which nobody listens; Ray itself would wait for minutes, and talk about it.
+
+    Raises:
+        SettingError: Nobody answers there.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return  # e.g. "auto", which Ray looks up, or what it refuses at once
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_TIMEOUT).close()
+    except (OSError, OverflowError) as error:
+        raise SettingError(f"no Ray cluster at {address}: {error}") from error
+
+
 @contextmanager
 def _connected(ray: Any, address: str | None, workers: int) -> Iterator[None]:
     if ray.is_initialized():
@@ -83,6 +100,7 @@ def _connected(ray: Any, address: str | None, workers: int) -> Iterator[None]:
                     **quiet,
                 )
             else:
+                _require_answer(address)
                 ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise SettingError(

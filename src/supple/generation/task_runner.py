@@ -28,9 +28,10 @@ from supple.generation.walk_planning import WalkPlanner
 from supple.geometry import interpolate_pose, minimum_jerk, yaw_of
 from supple.kinematics.collision import CollisionModel
 from supple.kinematics.collision_spheres import link_spheres
+from supple.kinematics.hand_tracking import HandTracking
 from supple.kinematics.ik_batch import IkBatchSolver
+from supple.kinematics.model import KinematicModel
 from supple.kinematics.solids import Solids
-from supple.kinematics.whole_body_ik import WholeBodyIK
 from supple.planning.timing import time_path
 from supple.robots import RobotState
 from supple.robots.g1 import ARM_GROUPS, LEG_GROUPS, UPPER_BODY_GROUPS
@@ -150,7 +151,7 @@ class TaskRunner:
         self.settings = settings
         self._world, self._stance, self._host = world, stance, host
         self.groups = compile_groups(task.skills, task.precedence, task.coordination)
-        self._ik = WholeBodyIK(self._robot)
+        self._tracking, self._kinematics = HandTracking(self._robot), KinematicModel(self._robot)
         self._clearance = (ClearanceChecker if settings.collision_checks else _NoClearance)(world)
         self._approaches = ApproachPlanner(self._robot, self._clearance)
         spheres = link_spheres(robot_solids(world)) if settings.collision_checks else None
@@ -214,7 +215,7 @@ class TaskRunner:
                 targets = self._run_skills(sources)
         with self.staged("hold"):
             for _ in range(round(self.settings.hold_time / self._dt)):
-                self.q = self._ik.track(self._steady_base(), self.q, targets, posture=self._held_posture())
+                self.q = self._tracking.step(self._steady_base(), self.q, targets, self._held_posture())
                 self._host.tick(self.q, targets, height=self._height)
         self.completed = True
         self.stage = "success_test"
@@ -278,7 +279,7 @@ class TaskRunner:
 
     def placements(self) -> PlacementPlanner:
         """Return what looks for places to stand in the present scene."""
-        return PlacementPlanner(self._ik, self._starts, self._clearance, self._rng)
+        return PlacementPlanner(self._tracking, self._starts, self._kinematics, self._clearance, self._rng)
 
     def shown_place(self, sources: Sequence[SkillSource]) -> pin.SE3:
         """Return where the demonstration stood, carried over to where the object is now."""
@@ -361,7 +362,7 @@ class TaskRunner:
     def _run_skills(self, sources: Sequence[SkillSource]) -> dict[str, pin.SE3]:
         """Track the adapted hand paths step by step; returns the last targets."""
         adapted = {source.skill.effector: source.adapted(self._reference(source)) for source in sources}
-        model = self._ik.kinematics
+        model = self._kinematics
         entry = dict(
             zip(
                 adapted,
@@ -398,7 +399,7 @@ class TaskRunner:
         follower = PathFollower(self._robot, stance=self._stance)
         follower.start(path)
         # The hands keep still as seen from the base: that they answered its sway would disturb the legs.
-        base, model = pin.SE3.Identity(), self._ik.kinematics
+        base, model = pin.SE3.Identity(), self._kinematics
         frames = [self._robot.effector(name).frame for name in walks]
         entry = dict(zip(walks, model.frame_poses(model.configuration(base, self.q), *frames), strict=True))
         self._begin_posture, self._expected = self.q.copy(), None
@@ -416,7 +417,7 @@ class TaskRunner:
             step, fraction = round(follower.time / self._dt), min(1.0, (tick + 1) / entered)
             shown = {name: walk.T_base_targets[min(step, len(walk.T_base_targets) - 1)] for name, walk in walks.items()}
             seen = {name: interpolate_pose(entry[name], pose, fraction) for name, pose in shown.items()}
-            self.q = self._ik.track(base, self.q, seen, posture=self._shown_posture(sources, step))
+            self.q = self._tracking.step(base, self.q, seen, self._shown_posture(sources, step))
             noise = self._rng.normal(0.0, self._deviations(sources)) * self._arms
             targets = {name: self._base() * pose for name, pose in seen.items()}
             self._host.tick(self.q, targets, velocity=velocity, noise=noise)
@@ -433,7 +434,7 @@ class TaskRunner:
         if squat := self._squat(sources):
             now = min(step, len(squat.heights) - 1)
             self._height, self._expected = float(squat.heights[now]), squat.T_stand_bases[now]
-        self.q = self._ik.track(self._steady_base(), self.q, targets, posture=posture)
+        self.q = self._tracking.step(self._steady_base(), self.q, targets, posture)
         noise = self._rng.normal(0.0, self._deviations(sources)) * self._arms if noisy else None
         self._host.tick(self.q, targets, noise=noise, height=self._height)
 

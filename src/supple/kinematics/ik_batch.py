@@ -15,11 +15,10 @@ from supple.kinematics.collision import Allowance, CollisionModel
 from supple.kinematics.ik_problem import IkProblem, Shortfall
 from supple.kinematics.solids import Solids
 from supple.kinematics.stance import BASE, STANCE, Footing, StanceModel
-from supple.kinematics.whole_body_ik import IkSolution
 from supple.robots import Robot
 from supple.robots.g1 import ARM_GROUPS, LEG_GROUPS
 
-__all__ = ["STAGES", "IkBatch", "IkBatchSolver"]
+__all__ = ["STAGES", "IkBatch", "IkBatchSolver", "IkSolution"]
 
 Array = NDArray[np.float64]
 
@@ -31,6 +30,29 @@ _ARM_SPREAD, _PLACE_SPREAD, _TURN_SPREAD = 0.25, 0.1, 0.25
 
 # A stage whose first start leaves a hand farther away than this in [m] is not tried again from elsewhere.
 _HOPELESS = 0.03
+
+
+@dataclass(frozen=True)
+class IkSolution:
+    """A configuration and how well it does what was asked.
+
+    Attributes:
+        T_world_base: Base pose.
+        q: Joint positions in [rad], table order, shape (n,).
+        position_error: Largest distance of a hand to its target in [m].
+        orientation_error: Largest angle of a hand to its target in [rad].
+        iterations: Steps taken.
+        support_margin: Distance of the centre of mass to the edge of the feet's support in [m]; negative outside.
+        freed: Joint groups that were free to move (``"base"`` among them if the base was).
+    """
+
+    T_world_base: pin.SE3
+    q: Array
+    position_error: float
+    orientation_error: float
+    iterations: int
+    support_margin: float
+    freed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -214,4 +236,4 @@ class IkBatchSolver:
             base = T_world_base
         position, angle = problem.hand_errors()
         margin = problem.margin(x)
-        return IkSolution(base, joints, position, angle, problem.iterations, True, margin, tuple(sorted(groups)))
+        return IkSolution(base, joints, position, angle, problem.iterations, margin, tuple(sorted(groups)))

@@ -14,9 +14,9 @@ from supple_interfaces.msg import JointCommand
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from supple.control.manipulation import Manipulation, MotionOutcome
+from supple.control.reach import ReachPlanner
 from supple.control.trajectory import JointTrajectory, Tolerances
 from supple.errors import JointError, StateError, SuppleError
-from supple.kinematics.whole_body_ik import WholeBodyIK
 from supple.nodes.contact_guard import ContactGuard, HardTouch
 from supple.nodes.conversion import header, joint_command, nanoseconds
 from supple.nodes.diagnostics import steady_clock
@@ -68,7 +68,7 @@ class ManipulationExecutor(ActuatorNode):
         self._interval = self._robot.contract.control_interval
         self._loop = self.diagnostics.loop("control", self._interval)
         self._manipulation = Manipulation(self._robot, self._speed)
-        self._ik = WholeBodyIK(self._robot)
+        self._planner = ReachPlanner(self._robot)
         self._state: RobotState | None = None
         self._last_tick_ns: int | None = None
         self._ticks = 0
@@ -83,10 +83,10 @@ class ManipulationExecutor(ActuatorNode):
             self, FollowJointTrajectory, "follow_joint_trajectory", self._on_follow, self._replaced_follow
         )
         self._reach = ReachGoals(
-            self, self._manipulation, self._ik, self._reach_settings, self._present, self._begin_reach
+            self, self._manipulation, self._planner, self._reach_settings, self._present, self._begin_reach
         )
         if self._limit > 0.0:
-            self._guard = ContactGuard(self, self._ik.kinematics, self._limit, self._on_touch, self.diagnostics)
+            self._guard = ContactGuard(self, self._planner.kinematics, self._limit, self._on_touch, self.diagnostics)
         self._timer = self.create_timer(0.1, self._watch, clock=steady_clock())
         self.diagnostics.set("source", self._manipulation.source)
 

@@ -13,12 +13,11 @@ from rclpy.node import Node
 from supple_interfaces.action import Reach
 
 from supple.control.manipulation import Manipulation
-from supple.control.reach import UnreachableError, plan_reach
+from supple.control.reach import ReachPlanner, UnreachableError
 from supple.control.trajectory import JointTrajectory, Tolerances
 from supple.errors import StateError, SuppleError, UnknownNameError
 from supple.geometry import pose_error
 from supple.kinematics.transforms import WORLD_FRAME
-from supple.kinematics.whole_body_ik import WholeBodyIK
 from supple.nodes.conversion import pose_of
 from supple.nodes.goals import Goal, SingleGoalServer
 from supple.robots import RobotState
@@ -76,7 +75,7 @@ class ReachGoals:
     Args:
         node: Whose action it is.
         manipulation: What moves.
-        ik: Inverse kinematics of the robot.
+        planner: What plans the motions.
         settings: How hands reach.
         present: Returns the state now; raises StateError if nothing may be moved.
         on_begin: Called before a goal takes the upper body over.
@@ -86,14 +85,14 @@ class ReachGoals:
         self,
         node: Node,
         manipulation: Manipulation,
-        ik: WholeBodyIK,
+        planner: ReachPlanner,
         settings: ReachSettings,
         present: Callable[[], RobotState],
         on_begin: Callable[[], None],
     ) -> None:
-        self._manipulation, self._ik, self._settings = manipulation, ik, settings
+        self._manipulation, self._planner, self._settings = manipulation, planner, settings
         self._present, self._on_begin = present, on_begin
-        self._planner = ThreadPoolExecutor(1, thread_name_prefix="reach")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reach")
         self._server = SingleGoalServer(node, Reach, "reach", self._on_goal, lambda _: self.replace())
         self._reaching: _Reach | None = None
         self._ticks = 0
@@ -105,7 +104,7 @@ class ReachGoals:
 
     def close(self) -> None:
         """Take the action away."""
-        self._planner.shutdown(wait=False, cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
         self._server.close()
 
     def replace(self) -> None:
@@ -143,8 +142,8 @@ class ReachGoals:
         speed = self._settings.speed_limit if duration else self._settings.speed
         # Half of what is accepted is left to the arms' own error.
         tolerances = (0.5 * reach.tolerances[0], 0.5 * reach.tolerances[1])
-        reach.plan = self._planner.submit(
-            plan_reach, self._ik, state.T_world_base, start, targets, duration, speed, *tolerances
+        reach.plan = self._thread.submit(
+            self._planner.plan, state.T_world_base, start, targets, duration, speed, *tolerances
         )
         reach.end_ns = None
 
@@ -157,7 +156,7 @@ class ReachGoals:
             raise StateError(f"effectors given twice: {', '.join(request.effector)}")
         targets = {}
         for name, message in zip(request.effector, request.target, strict=True):
-            self._ik.robot.effector(name)
+            self._planner.kinematics.robot.effector(name)
             pose = pose_of(message.pose, f"target of {name}")
             frame, frames = message.header.frame_id, (WORLD_FRAME, BASE_FRAME)
             if frame not in frames:
@@ -214,8 +213,8 @@ class ReachGoals:
         reach.end_ns = state.stamp_ns + round(trajectory.duration * 1e9)
 
     def _errors(self, reach: _Reach, state: RobotState) -> list[tuple[float, float]]:
-        kinematics = self._ik.kinematics
-        frames = [self._ik.robot.effector(name).frame for name in reach.targets]
+        kinematics = self._planner.kinematics
+        frames = [kinematics.robot.effector(name).frame for name in reach.targets]
         poses = kinematics.frame_poses(kinematics.configuration(state.T_world_base, state.q), *frames)
         targets = reach.in_world(state.T_world_base)
         return [pose_error(pose, target) for pose, target in zip(poses, targets.values(), strict=True)]

@@ -14,7 +14,8 @@ from supple.control.steady_base import SteadyBase
 from supple.control.whole_body import WholeBodyController
 from supple.errors import TeleopError, UnknownNameError
 from supple.geometry import minimum_jerk, pose_error
-from supple.kinematics.whole_body_ik import WholeBodyIK
+from supple.kinematics.hand_tracking import HandTracking
+from supple.kinematics.model import KinematicModel
 from supple.robots import Robot, RobotCommand, RobotState
 from supple.teleop.clutch import Clutch
 from supple.teleop.device import Device, OperatorInput, OperatorView
@@ -63,7 +64,7 @@ class TeleopSession:
         self.robot = robot
         self.device = device
         self.controller = WholeBodyController(robot)
-        self._ik = WholeBodyIK(robot)
+        self._tracking, self._kinematics = HandTracking(robot), KinematicModel(robot)
         self._steady = SteadyBase()
         self._interval = robot.contract.control_interval
         self._clutch = Clutch(device.tracked, self._interval)
@@ -106,7 +107,7 @@ class TeleopSession:
         if self._clutch.engaged:
             self._targets = self._limited(self._clutch.targets())
             base = self._steady.step(state.T_world_base, self._interval, self.controller.base_reference)
-            self._q = self._ik.track(base, self._q, self._targets, posture=self._posture())
+            self._q = self._tracking.step(base, self._q, self._targets, self._posture())
         else:
             self._steady.reset()
         self._move_fingers(given)
@@ -168,7 +169,7 @@ class TeleopSession:
 
         What follows begins there, so that no force changes when the clutch closes.
         """
-        model, effectors = self._ik.kinematics, [self.robot.effector(name) for name in names]
+        model, effectors = self._kinematics, [self.robot.effector(name) for name in names]
         if self._q is None or not effectors:
             return {}
         configuration = model.configuration(state.T_world_base, self._q)

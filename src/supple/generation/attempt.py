@@ -18,10 +18,11 @@ from supple.episodes.versions import current_versions
 from supple.errors import PlanningError, SceneError
 from supple.generation.demonstrations import Demonstration
 from supple.generation.dexmimicgen_plus import DexMimicGenPlus
+from supple.generation.host import RejectionError
 from supple.generation.mimicgen import MimicGen
 from supple.generation.selection import SourceSelector
 from supple.generation.settings import GenerationSettings
-from supple.generation.task_runner import RejectionError, TaskRunner
+from supple.generation.task_runner import TaskRunner
 from supple.geometry import yaw_of
 from supple.robots import RobotState
 from supple.sim.soundness import UPRIGHT, Soundness, SoundnessMonitor

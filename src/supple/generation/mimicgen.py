@@ -10,8 +10,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from supple.episodes import Origin
+from supple.generation.host import RejectionError
 from supple.generation.sources import SkillSource, Squat
-from supple.generation.task_runner import RejectionError, TaskRunner
+from supple.generation.task_runner import TaskRunner
 
 __all__ = ["MimicGen"]
 

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 import numpy as np
 import pinocchio as pin
@@ -20,6 +19,7 @@ from supple.control.steady_base import SteadyBase
 from supple.episodes import Origin
 from supple.generation.approach_planning import ApproachPlanner
 from supple.generation.constraints import compile_groups
+from supple.generation.host import Host, RejectionError
 from supple.generation.placement import Placement, PlacementPlanner
 from supple.generation.selection import SourceSelector
 from supple.generation.settings import GenerationSettings
@@ -33,14 +33,13 @@ from supple.kinematics.ik_batch import IkBatchSolver
 from supple.kinematics.model import KinematicModel
 from supple.kinematics.solids import Solids
 from supple.planning.timing import time_path
-from supple.robots import RobotState
 from supple.robots.g1 import ARM_GROUPS, LEG_GROUPS, UPPER_BODY_GROUPS
 from supple.sim.clearance import ClearanceChecker, Overlap
 from supple.sim.collision_geometry import robot_solids
 from supple.sim.world import World
 from supple.tasks import Task
 
-__all__ = ["Host", "RejectionError", "TaskRunner"]
+__all__ = ["TaskRunner"]
 
 Array = NDArray[np.float64]
 
@@ -54,51 +53,6 @@ _PATIENCE = 2.5
 _APPROACH_ACCELERATION = 4.0
 # How long the robot takes to stop in [s].
 _STOPPING_TIME = 1.5
-
-
-class RejectionError(Exception):
-    """Ends an attempt.
-
-    Args:
-        origin: Where it failed.
-        reason: Why.
-    """
-
-    def __init__(self, origin: Origin, reason: str) -> None:
-        super().__init__(reason)
-        self.origin = origin
-        self.reason = reason
-
-
-class Host(Protocol):
-    """The robot that a task is done with, simulated or real, seen by who does it."""
-
-    @property
-    def state(self) -> RobotState:
-        """The newest state."""
-        ...
-
-    def tick(
-        self,
-        q: Array,
-        targets: Mapping[str, pin.SE3] | None = None,
-        velocity: Array | None = None,
-        noise: Array | None = None,
-        height: float | None = None,
-    ) -> None:
-        """Execute one action and pass one control interval.
-
-        Args:
-            q: Joint targets in [rad]; those of waist, arms and hands count.
-            targets: What the hands follow, in the world frame, by effector; others stay where they are.
-            velocity: Base velocity (vx, vy, wz); zero without.
-            noise: Added to the targets of waist, arms and hands for execution only, in [rad].
-            height: Height of the base in [m]; that of walking without.
-
-        Raises:
-            RejectionError: It cannot go on.
-        """
-        ...
 
 
 class _NoClearance(ClearanceChecker):
@@ -162,6 +116,7 @@ class TaskRunner:
         effectors = {skill.effector: self._robot.effector(skill.effector) for skill in task.skills}
         self._legs = group(*LEG_GROUPS)
         self._limbs = {name: (group(effector.arm), group(effector.fingers)) for name, effector in effectors.items()}
+        self._arm_of = {name: np.isin(self._upper, arm) for name, (arm, _) in self._limbs.items()}
         self._steady = SteadyBase()
         self._dt = self._robot.contract.control_interval
 
@@ -418,7 +373,7 @@ class TaskRunner:
             shown = {name: walk.T_base_targets[min(step, len(walk.T_base_targets) - 1)] for name, walk in walks.items()}
             seen = {name: interpolate_pose(entry[name], pose, fraction) for name, pose in shown.items()}
             self.q = self._tracking.step(base, self.q, seen, self._shown_posture(sources, step))
-            noise = self._rng.normal(0.0, self._deviations(sources)) * self._arms
+            noise = self._noise(sources)
             targets = {name: self._base() * pose for name, pose in seen.items()}
             self._host.tick(self.q, targets, velocity=velocity, noise=noise)
         raise RejectionError(Origin.ACTUATION, f"the walk did not end within {self.settings.walk_timeout:g} s")
@@ -435,7 +390,7 @@ class TaskRunner:
             now = min(step, len(squat.heights) - 1)
             self._height, self._expected = float(squat.heights[now]), squat.T_stand_bases[now]
         self.q = self._tracking.step(self._steady_base(), self.q, targets, posture)
-        noise = self._rng.normal(0.0, self._deviations(sources)) * self._arms if noisy else None
+        noise = self._noise(sources) if noisy else None
         self._host.tick(self.q, targets, noise=noise, height=self._height)
 
     def _shown_posture(self, sources: Sequence[SkillSource], step: int) -> Array:
@@ -458,13 +413,12 @@ class TaskRunner:
         finally:
             self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - began
 
-    def _deviations(self, sources: Sequence[SkillSource]) -> Array:
-        """Return the noise of waist, arms and hands in [rad]; an arm that has no skill has that of the noisiest."""
+    def _noise(self, sources: Sequence[SkillSource]) -> Array:
+        """Draw the noise of waist, arms and hands in [rad]; an arm that has no skill has that of the noisiest."""
         deviations = np.full(self._upper.size, max(source.skill.arm_noise for source in sources))
         for source in sources:
-            arm, _ = self._limbs[source.skill.effector]
-            deviations[np.isin(self._upper, arm)] = source.skill.arm_noise
-        return deviations
+            deviations[self._arm_of[source.skill.effector]] = source.skill.arm_noise
+        return self._rng.normal(0.0, deviations) * self._arms
 
     def _hand_pose(self, effector: str) -> pin.SE3:
         return self._world.link_pose(self._robot.effector(effector).frame)

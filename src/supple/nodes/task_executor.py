@@ -25,8 +25,9 @@ from supple.episodes import Origin, Outcome
 from supple.errors import PlanningError, SceneError, SeedError, SettingError, StateError, SuppleError, TaskError
 from supple.generation import GenerationSettings
 from supple.generation.demonstrations import load_demonstrations
+from supple.generation.host import RejectionError
 from supple.generation.selection import SourceSelector
-from supple.generation.task_runner import RejectionError, TaskRunner
+from supple.generation.task_runner import TaskRunner
 from supple.nodes.conversion import joint_command
 from supple.nodes.diagnostics import steady_clock
 from supple.nodes.goals import Goal, SingleGoalServer

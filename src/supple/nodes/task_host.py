@@ -48,7 +48,7 @@ class Wanted:
 
 
 class TaskHost:
-    """A ``Host`` (see ``supple.generation.task_runner``) whose control interval passes in another thread.
+    """A ``Host`` (see ``supple.generation.host``) whose control interval passes in another thread.
 
     The loop hands over every state with ``exchange`` and gets what is to be commanded. While the task keeps up, that
     answers the very state it was given for, as in generation. While the task plans, or is late, the loop goes on with

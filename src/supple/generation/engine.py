@@ -125,6 +125,7 @@ def attempts_in_order(job: Job, indices: Iterable[int], workers: int) -> Iterato
     waiting: list[int] = []
     deaths: dict[int, int] = {}
     while True:
+        others = set(multiprocessing.active_children())
         pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (job,))
         futures: list[Future[Result]] = []
         try:
@@ -145,3 +146,7 @@ def attempts_in_order(job: Job, indices: Iterable[int], workers: int) -> Iterato
                 raise SceneError(f"a worker process died twice while attempt {first} was under way") from error
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+            if waiting:
+                # Interrupted: nobody wants what is under way, and the process would wait for it before it ends.
+                for worker in set(multiprocessing.active_children()) - others:
+                    worker.terminate()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.ros)
             # Real discovery on a busy machine: one more try, which the summary counts as a rerun.
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_collection() -> Iterator[None]:
+    """Collect garbage between modules only.
+
+    Tests keep every message, hundreds of thousands of them. To look through them all, the collector would stop this
+    process for a second, in which messages pass it by.
+    """
+    gc.disable()
+    yield
+    gc.enable()
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -117,6 +117,8 @@ class Graph:
         self._thread.join(5.0)
         self.node.destroy_node()
         rclpy.try_shutdown(context=self.context)
+        for messages in self.received.values():
+            messages.clear()
 
     def on_executor(self, work: Callable[[], Any]) -> Any:
         """Run something where events are handled: the executor crashes if entities come or go on another thread."""

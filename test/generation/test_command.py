@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
+from supple.cli.generating import run_generation
 from supple.cli.main import app
 from supple.episodes import DatasetCard, Ledger
+from supple.generation.engine import attempts_in_order
 
 
 @pytest.fixture
@@ -56,3 +60,23 @@ def test_a_misspelt_setting_is_named(tmp_path):
     result = generated("--attempts", 1, "--out", tmp_path / "out", "--settings", path)
     assert result.exit_code == 1
     assert "walk_timout: unknown field; did you mean 'walk_timeout'?" in " ".join(result.output.split())
+
+
+class Finalised:
+    """Ctrl-C comes while it is finalised, where Python drops the exception."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_in_a_finaliser_is_not_forgotten(quick_job, tmp_path):
+    def engine(*job):
+        for result in attempts_in_order(*job):
+            Finalised()
+            yield result
+
+    hook = sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt):
+        run_generation(quick_job, tmp_path / "data", 5, None, 1, engine=engine)
+    assert len(Ledger(tmp_path / "data/ledger.jsonl")) == 1
+    assert sys.unraisablehook is hook

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from supple.errors import SceneError, SettingError
 from supple.generation import attempts_on_ray, generate, ray_engine
 
 ATTEMPTS = 3
+BRIEF_ATTEMPTS = 20
 OBJECT_STORE = 100_000_000
 
 needs_ray = pytest.mark.skipif(
@@ -28,20 +30,28 @@ needs_ray = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def ray_environment(tmp_path_factory):
+    """What Ray and its workers find in their environment; sockets have short names only."""
+    folder = tmp_path_factory.mktemp("r")
+    (folder / "ray").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_TMPDIR", str(folder))
+        # Ray listens on every interface; and it is not to leave a token in the home folder.
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex())
+        # Workers need Supple, and keep what else they need.
+        patch.setenv("PYTHONPATH", str(Path(ray_engine.__file__).parents[2]), prepend=os.pathsep)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def cluster(ray_environment):
     """A cluster of two nodes with one CPU each, to which this process is connected."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Workers need Supple, and keep what else they need.
-    paths = [str(Path(ray_engine.__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     import ray
     from ray.cluster_utils import Cluster
 
-    # Sockets have short names only.
-    folder = tmp_path_factory.mktemp("r")
-    (folder / "ray").mkdir()
-    os.environ["RAY_TMPDIR"] = str(folder)
-    node = {"num_cpus": 1, "object_store_memory": OBJECT_STORE, "plasma_directory": str(folder)}
+    node = {"num_cpus": 1, "object_store_memory": OBJECT_STORE, "plasma_directory": str(ray_environment)}
     # Ray takes 127.0.0.1 for the address that other machines know.
     node["node_ip_address"] = "127.0.0.2"
     cluster = Cluster(initialize_head=True, head_node_args=node | {"include_dashboard": False})
@@ -55,33 +65,45 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def made_here(job, tmp_path_factory):
-    """The same dataset, made in this process."""
+def brief_job(quick_job):
+    """Attempts that fail after a fraction of a second, with episodes too large to travel in a message."""
+    return replace(quick_job, settings=quick_job.settings.model_copy(update={"settle_time": 1.0}))
+
+
+@pytest.fixture(scope="module")
+def made_here(brief_job, tmp_path_factory):
+    """The dataset of brief attempts, made in this process."""
     folder = tmp_path_factory.mktemp("here") / "data"
-    generate(job, folder, attempts=ATTEMPTS)
+    generate(brief_job, folder, attempts=BRIEF_ATTEMPTS)
     return folder
 
 
-def busy_workers(cluster):
-    """Return the processes that are at an attempt, of this cluster alone."""
-    raylets = {info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes["raylet"]}
+def processes():
+    """Return the number, parent, session and name of every process that runs."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent in raylets and (place / "cmdline").read_bytes().startswith(b"ray::_attempt"):
-                found.append(int(place.name))
+            state, parent, _, session = (place / "stat").read_text().rpartition(")")[2].split()[:4]
+            if state not in "ZX":
+                found.append((int(place.name), int(parent), int(session), (place / "cmdline").read_bytes()))
         except (FileNotFoundError, ProcessLookupError):
             continue
     return found
 
 
-def kill_one(cluster):
-    end = time.monotonic() + 60
-    while not (found := busy_workers(cluster)):
-        assert time.monotonic() < end, "no worker is at an attempt"
+def busy_workers(nodes):
+    """Return the processes of these nodes that are at an attempt."""
+    raylets = {info.process.pid for node in nodes for info in node.all_processes["raylet"]}
+    return [pid for pid, parent, _, name in processes() if parent in raylets and name.startswith(b"ray::attempt")]
+
+
+def seen(condition, seconds=120.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.02)
-    os.kill(found[0], signal.SIGKILL)
+    return True
 
 
 def lines(folder):
@@ -98,76 +120,128 @@ def assert_same(folder, other):
     assert lines(folder) == lines(other)
 
 
-@needs_ray
-def test_two_nodes_make_the_same_bytes_though_a_worker_is_killed(job, cluster, made_here, tmp_path):
-    made = []
-
-    def watch(record, _):
-        made.append(record.attempt)
-        if len(made) == 1:
-            kill_one(cluster)
-
-    generate(job, tmp_path / "ray", attempts=ATTEMPTS, workers=2, engine=attempts_on_ray, on_attempt=watch)
-    assert made == list(range(ATTEMPTS))
-    assert_same(tmp_path / "ray", made_here)
-
-
-@needs_ray
-def test_a_machine_that_is_lost_is_replaced_by_what_is_left(job, cluster, made_here, tmp_path):
-    """Both are at an attempt when one of them goes down, with its worker and its store of results."""
-    made = []
-
-    def watch(record, _):
-        made.append(record.attempt)
-        if len(made) == 1:
-            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
-
-    try:
-        generate(job, tmp_path / "ray", attempts=ATTEMPTS, workers=2, engine=attempts_on_ray, on_attempt=watch)
-    finally:
+@pytest.fixture
+def second_node(cluster):
+    """The one that can be lost."""
+    if not cluster.worker_nodes:
         cluster.add_node(**cluster.node)
         cluster.wait_for_nodes()
-    assert made == list(range(ATTEMPTS))
-    assert_same(tmp_path / "ray", made_here)
-
-
-def command_at(address, folder):
-    options = ["--attempts", str(ATTEMPTS), "--workers", "2", "--engine", "ray", "--address", address]
-    command = [sys.executable, "-c", "from supple.cli.main import app; app()", "generate", "box_lift"]
-    return [*command, "--distribution", "D1", "--keep-rejected", *options, "--out", str(folder)]
+    return next(iter(cluster.worker_nodes))
 
 
 @needs_ray
-def test_a_running_cluster_is_joined_interrupted_and_joined_again(cluster, made_here, tmp_path):
-    folder = tmp_path / "ray"
+def test_a_machine_lost_in_the_middle_of_an_attempt_loses_and_repeats_nothing(job, cluster, second_node, tmp_path):
+    made = []
+
+    def watch(record, _):
+        made.append(record.attempt)
+        if second_node in cluster.worker_nodes and seen(lambda: busy_workers([second_node]), seconds=3.0):
+            cluster.remove_node(second_node, allow_graceful=False)
+
+    generate(job, tmp_path / "ray", attempts=ATTEMPTS, workers=2, engine=attempts_on_ray, on_attempt=watch)
+    assert second_node not in cluster.worker_nodes, "it was never at an attempt"
+    assert made == list(range(ATTEMPTS))
+    generate(job, tmp_path / "here", attempts=ATTEMPTS)
+    assert_same(tmp_path / "ray", tmp_path / "here")
+
+
+@needs_ray
+def test_a_worker_killed_and_then_a_result_lost_with_its_machine_are_made_again(
+    brief_job, cluster, second_node, made_here, tmp_path
+):
+    made = []
+
+    def watch(record, _):
+        made.append(record.attempt)
+        if len(made) == 1:
+            assert seen(lambda: busy_workers(cluster.list_all_nodes())), "no worker is at an attempt"
+            os.kill(busy_workers(cluster.list_all_nodes())[0], signal.SIGKILL)
+        elif second_node in cluster.worker_nodes and seen(lambda: busy_workers([second_node]), seconds=3.0):
+            # Results are fetched by whoever waits here.
+            assert seen(lambda: not busy_workers([second_node])), "an attempt does not end"
+            cluster.remove_node(second_node, allow_graceful=False)
+
+    generate(brief_job, tmp_path / "ray", attempts=BRIEF_ATTEMPTS, workers=2, engine=attempts_on_ray, on_attempt=watch)
+    assert second_node not in cluster.worker_nodes, "it was never at an attempt"
+    assert made == list(range(BRIEF_ATTEMPTS))
+    assert_same(tmp_path / "ray", made_here)
+
+
+@needs_ray
+def test_a_machine_without_supple_is_named(quick_job, cluster, tmp_path):
+    import ray
+
+    def hold():
+        time.sleep(600)
+
+    # Both nodes are kept busy, so that the attempt goes to the third.
+    held = [ray.remote(num_cpus=1)(hold).remote() for _ in cluster.list_all_nodes()]
+    assert seen(lambda: not ray.available_resources().get("CPU"))
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nsys.path.remove({str(Path(ray_engine.__file__).parents[2])!r})\n"
+    )
+    bare = cluster.add_node(**cluster.node, env_vars={"PYTHONPATH": str(tmp_path)})
+    try:
+        with pytest.raises(SettingError, match=r"installed on every node .*: .+ cannot import it \(No module named"):
+            generate(quick_job, tmp_path / "data", attempts=1, engine=attempts_on_ray)
+    finally:
+        for task in held:
+            ray.cancel(task, force=True)
+        cluster.remove_node(bare, allow_graceful=False)
+
+
+def command(folder, settings, *options):
+    """Return the command that makes brief attempts with Ray."""
+    words = ["generate", "box_lift", "--attempts", BRIEF_ATTEMPTS, "--workers", 2, "--engine", "ray", *options]
+    words += ["--distribution", "D1", "--keep-rejected", "--settings", settings, "--out", folder]
+    return [sys.executable, "-c", "from supple.cli.main import app; app()", *map(str, words)]
+
+
+@needs_ray
+@pytest.mark.parametrize("where", ["a running cluster", "this machine"])
+def test_ctrl_c_keeps_what_was_made_and_the_same_command_carries_on(
+    where, brief_job, ray_environment, made_here, request, tmp_path
+):
+    options = []
+    if where == "a running cluster":
+        cluster = request.getfixturevalue("cluster")
+        options = ["--address", cluster.address]
+    folder, ledger = tmp_path / "data", tmp_path / "data/ledger.jsonl"
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(brief_job.settings.model_dump_json())
     with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(command_at(cluster.address, folder), stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command(folder, settings, *options), stdout=log, stderr=log, start_new_session=True)
         try:
-            end = time.monotonic() + 120
-            while not busy_workers(cluster):
-                assert time.monotonic() < end, (tmp_path / "log").read_text()
-                assert process.poll() is None, (tmp_path / "log").read_text()
-                time.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
+            assert seen(
+                lambda: process.poll() is not None or (ledger.exists() and ledger.read_bytes().count(b"\n") > 1)
+            )
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.wait(120) == 130, (tmp_path / "log").read_text()
         finally:
             process.kill()
     said = " ".join((tmp_path / "log").read_text().split())
-    assert "interrupted; what was made is safe" in said
+    assert "interrupted; what was made is safe in" in said
     assert "Traceback" not in said
-    again = subprocess.run(
-        command_at(cluster.address, folder), capture_output=True, text=True, timeout=180, check=False
-    )
-    assert again.returncode == 0, again.stderr
+    assert seen(lambda: process.pid not in [session for _, _, session, _ in processes()]), "something outlives it"
+    made = ledger.read_bytes()
+    assert 1 <= made.count(b"\n") < BRIEF_ATTEMPTS
+    if where == "a running cluster":
+        assert seen(lambda: not busy_workers(cluster.list_all_nodes())), "workers outlive the interrupted run"
+        subprocess.run(command(folder, settings, *options), check=True, timeout=180)
+    else:
+        generate(brief_job, folder, attempts=BRIEF_ATTEMPTS)
+    assert ledger.read_bytes().startswith(made)
     assert_same(folder, made_here)
 
 
 @needs_ray
-def test_an_address_where_nobody_listens_is_refused_at_once(tmp_path):
-    command = command_at("127.0.0.1:9", tmp_path / "data")
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode != 0
-    assert "no Ray cluster at 127.0.0.1:9" in " ".join(ended.stderr.split())
+def test_an_address_where_nobody_listens_is_refused_at_once(brief_job, tmp_path):
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(brief_job.settings.model_dump_json())
+    words = command(tmp_path / "data", settings, "--address", "127.0.0.2:9")
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 1
+    assert "error: no Ray cluster at 127.0.0.2:9: " in " ".join(ended.stderr.split())
     assert "Traceback" not in ended.stderr
 
 
@@ -188,7 +262,7 @@ def watched(results, cluster):
 
     def kill():
         while not stop.is_set():
-            for pid in busy_workers(cluster):
+            for pid in busy_workers(cluster.list_all_nodes()):
                 os.kill(pid, signal.SIGKILL)
             stop.wait(0.1)
 

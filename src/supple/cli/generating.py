@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +27,30 @@ from supple.yaml_file import read_model
 __all__ = ["generate_command", "run_generation"]
 
 Engine = Literal["processes", "ray"]
+
+
+@contextmanager
+def _dropped_interrupt() -> Iterator[Callable[[], None]]:
+    """Yield what raises KeyboardInterrupt if Ctrl-C came where Python drops it: in a finaliser or weakref callback."""
+    dropped = False
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        nonlocal dropped
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            dropped = True
+        else:
+            before(unraisable)
+
+    def check() -> None:
+        if dropped:
+            raise KeyboardInterrupt
+
+    sys.unraisablehook = hook
+    try:
+        yield check
+    finally:
+        sys.unraisablehook = before
 
 
 def run_generation(
@@ -47,11 +74,13 @@ def run_generation(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
+    bars = Progress(*columns, TextColumn("{task.fields[note]}"), console=console)
+    with _dropped_interrupt() as check_interrupt, bars as progress:
         what = "attempts" if attempts is not None else "episodes"
         bar = progress.add_task("", total=None, note="", visible=False)
 
         def show(record: AttemptRecord, summary: GenerationSummary) -> None:
+            check_interrupt()
             if record.origin is not None:
                 reasons[f"{record.origin.value}: {record.reason}"] += 1
             speed = summary.sim_seconds / max(summary.wall_seconds, 1e-9)
@@ -120,7 +149,9 @@ def generate_command(
     chosen = _settings(settings, arm_noise=arm_noise, strategy=strategy, selection=selection)
     job = Job(task, distribution, seed, first, chosen, keep_rejected, tuple(further))
     try:
-        summary = run_generation(job, out, attempts, episodes, workers, **how)
+        # Ray prints what nodes report to standard output, which is for the result alone.
+        with redirect_stdout(sys.stderr):
+            summary = run_generation(job, out, attempts, episodes, workers, **how)
     except KeyboardInterrupt:
         console.print(f"interrupted; what was made is safe in {out}; the same command carries on")
         raise

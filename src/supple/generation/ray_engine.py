@@ -6,10 +6,11 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import platform
 import socket
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -40,14 +41,7 @@ def _ray() -> Any:
 @lru_cache(maxsize=1)
 def _worker(order: bytes) -> tuple[Job, AttemptRunner]:
     picklable_mappings()
-    job, images, versions = pickle.loads(order)
-    here = current_versions()
-    if differences := [
-        f"{name}: {here.get(name, 'missing')} on a worker, {versions.get(name, 'missing')} here"
-        for name in sorted(here.keys() | versions.keys())
-        if here.get(name) != versions.get(name)
-    ]:
-        raise SceneError("the cluster would make another dataset than this machine: " + "; ".join(differences))
+    job, images = pickle.loads(order)
     # The seeds come along, since other machines do not have the files; their folders' names may be part of theirs.
     with tempfile.TemporaryDirectory() as folder:
         files = []
@@ -58,9 +52,31 @@ def _worker(order: bytes) -> tuple[Job, AttemptRunner]:
         return job, replace(job, seed_file=files[0], further_seed_files=tuple(files[1:])).runner()
 
 
-def _attempt(order: bytes, index: int) -> bytes:
+def _on_worker(versions: dict[str, str], order: bytes, index: int) -> bytes:
+    # Compared before the order is unpacked, which another Supple may not be able to read.
+    here = current_versions()
+    if differences := [
+        f"{name}: {here.get(name, 'missing')} on {platform.node()}, {versions.get(name, 'missing')} here"
+        for name in sorted(here.keys() | versions.keys())
+        if here.get(name) != versions.get(name)
+    ]:
+        raise SceneError("the cluster would make another dataset than this machine: " + "; ".join(differences))
     job, runner = _worker(order)
     return pickle.dumps(job.run(runner, index))
+
+
+def _task() -> Callable[[dict[str, str], bytes, int], bytes]:
+    """Return what makes one attempt, as a function that also reaches a machine without Supple, and names it."""
+
+    def attempt(versions: dict[str, str], order: bytes, index: int) -> bytes:
+        try:
+            module = importlib.import_module("supple.generation.ray_engine")
+        except ImportError as error:
+            raise ImportError(f"{platform.node()} cannot import it ({error})") from error
+        made: bytes = module._on_worker(versions, order, index)
+        return made
+
+    return attempt
 
 
 def _require_answer(address: str) -> None:
@@ -102,10 +118,18 @@ def _connected(ray: Any, address: str | None, workers: int) -> Iterator[None]:
             else:
                 _require_answer(address)
                 ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise SettingError(
-                f"no Ray cluster at {address or 'this machine'}: {' '.join(str(error).split())}"
-            ) from error
+        except SettingError:
+            raise
+        except Exception as error:  # Ray raises plain ones, too.
+            reason = " ".join(str(error).split())
+            if address is None:
+                raise SettingError(f"Ray does not start on this machine: {reason}") from error
+            if isinstance(error, ConnectionError):
+                reason += (
+                    " (this machine must be one of its nodes, see ray start --address; "
+                    "one that asks for a token needs RAY_AUTH_MODE=token)"
+                )
+            raise SettingError(f"no Ray cluster to work with at {address}: {reason}") from error
         try:
             yield
         finally:
@@ -124,7 +148,7 @@ def attempts_on_ray(job: Job, indices: Iterable[int], workers: int, *, address: 
         address: The cluster, e.g. ``"10.0.0.1:6379"`` or ``"auto"``; one of this machine alone is started if absent.
 
     Raises:
-        SettingError: Ray is not installed, or there is no such cluster.
+        SettingError: Ray is not installed, there is no such cluster, or a machine of it lacks Supple.
         SceneError: A worker died twice over the same attempt, or has other versions than this machine.
     """
     ray = _ray()
@@ -137,9 +161,9 @@ def attempts_on_ray(job: Job, indices: Iterable[int], workers: int, *, address: 
     picklable_mappings()
     with _connected(ray, address, workers):
         # Ray would make lost attempts again by itself, but without telling how often.
-        submit = ray.remote(num_cpus=1, max_retries=0)(_attempt).remote
+        submit = ray.remote(num_cpus=1, max_retries=0)(_task()).options(name="attempt").remote
         images = [path.read_bytes() for path in job.seed_files]
-        order = ray.put(pickle.dumps((job, images, current_versions())))
+        versions, order = current_versions(), ray.put(pickle.dumps((job, images)))
         source = iter(indices)
         waiting: deque[int] = deque()
         running: dict[Any, int] = {}
@@ -152,7 +176,7 @@ def attempts_on_ray(job: Job, indices: Iterable[int], workers: int, *, address: 
                     if index is None:
                         break
                     waiting.append(index)
-                    running[submit(order, index)] = index
+                    running[submit(versions, order, index)] = index
                 if not waiting:
                     return
                 if waiting[0] in done:
@@ -168,10 +192,12 @@ def attempts_on_ray(job: Job, indices: Iterable[int], workers: int, *, address: 
                             raise SceneError(
                                 f"a worker process died twice while attempt {index} was under way"
                             ) from error
-                        running[submit(order, index)] = index
+                        running[submit(versions, order, index)] = index
         except ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, SuppleError):
                 raise error.cause from error
+            if isinstance(error.cause, ImportError):
+                raise SettingError(f"Supple must be installed on every node of the cluster: {error.cause}") from error
             raise
         finally:
             for reference in running:
